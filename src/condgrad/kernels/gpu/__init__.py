@@ -1,0 +1,1 @@
+"""Triton kernels: importing this room needs Triton."""
