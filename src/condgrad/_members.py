@@ -1,0 +1,34 @@
+"""Walking through parameter groups that carry regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .regions import Region
+from .regions._answers import violations
+from .regions._base import SLACK
+
+
+def members(
+    groups: Iterable[Mapping[str, Any]], first: int = 0
+) -> Iterator[tuple[str, Tensor, Region]]:
+    """Every parameter of the groups, with its name (its place where it has none) and region.
+
+    The groups are counted from `first` on.
+    """
+    for number, group in enumerate(groups, first):
+        names = group.get("param_names") or [f"{number}.{i}" for i in range(len(group["params"]))]
+        for name, parameter in zip(names, group["params"], strict=True):
+            yield name, parameter, group["region"]
+
+
+def outside(parameter: Tensor, region: Region) -> float:
+    """How far outside its region the parameter lies, 0 if it is rounding at most."""
+    if parameter.is_meta:
+        return 0.0
+    found = float(violations([(parameter, region)])[0])
+    return found if not found <= SLACK * torch.finfo(parameter.dtype).eps else 0.0
