@@ -1,0 +1,95 @@
+"""Ranks that do not do as the others do."""
+
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+
+import condgrad as cg
+from inputs import normal
+
+REGIONS = {
+    "split": (cg.L2Ball(3.0), cg.L1Ball(3.0), cg.LinfBall(3.0)),
+    "whole": (cg.SpectralBall(3.0), cg.NuclearBall(3.0)),
+    "sparse": (cg.KSparsePolytope(0.5, 3.0),),
+}
+
+
+def made(regions, kind=cg.SFW, **settings):
+    """Parameters with gradients, and an optimizer that has stepped once."""
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    params = []
+    for place, _ in enumerate(regions):
+        x = distribute_tensor(0.1 * normal((5, 3), place), mesh, [Shard(0)], src_data_rank=None)
+        params.append(nn.Parameter(x))
+        params[-1].grad = torch.ones_like(params[-1])
+    groups = [{"params": [p], "region": r} for p, r in zip(params, regions, strict=True)]
+    return params, kind(groups, **{"lr": 0.1, **settings})
+
+
+def tried(optimizer, params):
+    """What an error says, how long it took to come, and whether anything moved."""
+    before = [p.detach().to_local().clone() for p in params]
+    begun = time.monotonic()
+    try:
+        optimizer.step()
+    except Exception as error:
+        stayed = all(
+            torch.equal(p.detach().to_local(), old) for p, old in zip(params, before, strict=True)
+        )
+        return type(error).__name__, str(error), time.monotonic() - begun, stayed
+    return None
+
+
+def killed(kind):
+    """Rank 1 dies before its step."""
+    params, optimizer = made(REGIONS[kind])
+    optimizer.step()
+    if dist.get_rank() == 1:
+        os._exit(1)
+    return tried(optimizer, params)
+
+
+def left_out(seconds):
+    """Rank 1 does not step."""
+    params, optimizer = made(REGIONS["split"])
+    optimizer.step()
+    if dist.get_rank() == 1:
+        time.sleep(seconds)
+        os._exit(1)
+    return tried(optimizer, params)
+
+
+def missing_gradient(kind, optimizer=cg.SFW):
+    """Rank 1 has no gradient for one parameter; then all have one again."""
+    params, optimizer = made(REGIONS[kind], optimizer)
+    optimizer.step()
+    if dist.get_rank() == 1:
+        params[-1].grad = None
+    failed = tried(optimizer, params)
+    params[-1].grad = torch.ones_like(params[-1])
+    after = tried(optimizer, params)
+    steps = [float(state["step"]) for state in optimizer.state.values() if "step" in state]
+    return failed, after, steps
+
+
+def other_rate():
+    """Each rank drives its own schedule."""
+    params, optimizer = made(REGIONS["split"])
+    optimizer.step()
+    optimizer.param_groups[1]["lr"] = 0.1 + 0.1 * dist.get_rank()
+    return tried(optimizer, params)
+
+
+def other_works(how):
+    """Rank 1 has other regions or rules."""
+    odd = dist.get_rank() == 1
+    regions = REGIONS["split"]
+    if how == "region":
+        regions = (cg.L2Ball(4.0 if odd else 3.0), *regions[1:])
+    params, optimizer = made(regions, rescale="diameter" if how == "rule" and odd else "gradient")
+    return tried(optimizer, params)

@@ -1,0 +1,242 @@
+"""What engines do to gradients and parameters, each next to a plain optimizer told the same."""
+
+import contextlib
+
+import torch
+from torch import nn
+from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+
+import condgrad as cg
+from distributed.layouts import REGIONS, mesh, placed
+from distributed.models import ENGINES, RULES, Net, backward, full, loss_of, net, shared
+from inputs import generator, normal
+from optim.cases import MEMBERS, build
+
+STEPS = 18
+
+
+class Beside:
+    """An optimizer over a shared model, and its like over whole copies of the parameters."""
+
+    def __init__(self, model, rules=RULES, kind=cg.SFW, **settings):
+        self.params = [p for p in model.parameters() if p.requires_grad]
+        groups = cg.constrain(model, rules)
+        self.copies = {id(p): full(p).requires_grad_() for p in self.params}
+        copied = [
+            {**group, "params": [self.copies[id(p)] for p in group["params"]]} for group in groups
+        ]
+        self.optimizer = kind(groups, **settings)
+        self.plain = kind(copied, **settings)
+
+    def step(self):
+        """One step of both, with the gradients at hand."""
+        for p in self.params:
+            self.copies[id(p)].grad = None if p.grad is None else full(p.grad)
+        self.optimizer.step()
+        self.plain.step()
+
+    def apart(self):
+        """How far the two have come apart, in units of the precision and size of each."""
+        found = []
+        for p in self.params:
+            here, there = full(p), self.copies[id(p)].detach()
+            scale = torch.finfo(p.dtype).eps * float(there.abs().max().clamp(min=1e-3))
+            found.append(float((here.double() - there.double()).abs().max()) / scale)
+        return max(found)
+
+
+def accumulation():
+    """Two batches a step, the first of them kept on its rank."""
+    model = shared(net(), "fsdp")
+    both = Beside(model, lr=0.1)
+    for t in range(STEPS):
+        model.zero_grad()
+        model.set_requires_gradient_sync(False)
+        loss_of(model, 2 * t).backward()
+        model.set_requires_gradient_sync(True)
+        loss_of(model, 2 * t + 1).backward()
+        both.step()
+    return both.apart()
+
+
+def policy(param_dtype, reduce_dtype, model_dtype, offload):
+    """Mixed precision, low precision, and shards that wait on the host."""
+    model = net(model_dtype)
+    settings = {"mesh": mesh(4)}
+    if param_dtype is not None:
+        settings["mp_policy"] = MixedPrecisionPolicy(param_dtype, reduce_dtype)
+    if offload:
+        settings["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
+    fully_shard(model, **settings)
+    both = Beside(model, lr=0.1)
+    for t in range(STEPS):
+        backward(model, t, model_dtype)
+        both.step()
+    return both.apart(), [str(p.dtype) for p in both.params]
+
+
+def quiet_layers():
+    """Layers that are frozen, that are frozen later, and that nothing depends on."""
+    model = net()
+    model.first.requires_grad_(False)
+    model.unused = nn.Linear(3, 3).double()
+    rules = {name: rule for name, rule in RULES.items() if not name.startswith("first")}
+    rules |= {r"unused.*": cg.L1Ball(0.2), r".*": cg.Free()}
+    fully_shard(model, mesh=mesh(4))
+    both = Beside(model, rules, lr=0.1)
+    for t in range(STEPS):
+        if t == 6:
+            model.norm.requires_grad_(False)
+        backward(model, t)
+        both.step()
+    untouched = [not both.optimizer.state.get(p) for p in model.unused.parameters()]
+    return both.apart(), all(untouched)
+
+
+def mixed_model():
+    """Some parameters whole on every rank, the others in pieces, in one optimizer."""
+    model = net()
+    fully_shard(model, mesh=mesh(4), ignored_params={model.first.weight, model.norm.bias})
+    both = Beside(model, lr=0.1)
+    for t in range(STEPS):
+        backward(model, t)
+        both.step()
+    kinds = {isinstance(p, DTensor) for p in both.params}
+    return both.apart(), sorted(kinds)
+
+
+def from_meta():
+    """A model that has no values until it is shared."""
+    with torch.device("meta"):
+        model = Net().double()
+    fully_shard(model, mesh=mesh(4))
+    early = cg.SFW([{"params": [p], "region": cg.L2Ball(1.0)} for p in model.parameters()])
+    model.to_empty(device="cpu")
+    for place, p in enumerate(model.parameters()):
+        with torch.no_grad():
+            p.copy_(distribute_tensor(normal(p.shape, place), p.device_mesh, p.placements))
+    both = Beside(model, lr=0.1)
+    for t in range(3):
+        backward(model, t)
+        both.step()
+    return both.apart(), len(early.param_groups)
+
+
+def settings():
+    """Rates in tensors, ascent, momentum that begins later, first of several solutions."""
+    found = []
+    for each in (
+        {"lr": torch.tensor(0.1, dtype=torch.float64)},
+        {"lr": torch.tensor(0.1, dtype=torch.float64), "rescale": "diameter", "maximize": True},
+        {"lr": 0.1, "momentum": 0.0, "ties": "first", "seed": 9},
+    ):
+        model = shared(net(), "fsdp")
+        both = Beside(model, **each)
+        for t in range(STEPS):
+            for group in both.optimizer.param_groups + both.plain.param_groups:
+                group["momentum"] = 0.5 if t > 5 else group["momentum"]
+            backward(model, t)
+            both.step()
+        kept = [s["momentum_buffer"] for s in both.optimizer.state.values()]
+        found.append((both.apart(), all(isinstance(each, DTensor) for each in kept)))
+    return found
+
+
+def other_gradients():
+    """Gradients that are placed otherwise than their parameters: sums to be added up."""
+    p = nn.Parameter(placed(normal((5, 4), 1), "four"))
+    optimizer = cg.SFW([p], cg.L2Ball(30.0), lr=0.1, momentum=0.0, rescale=None)
+    p.grad = DTensor.from_local(torch.ones(5, 4).double(), mesh(4), [Partial()])
+    optimizer.step()
+    q = normal((5, 4), 1).requires_grad_()
+    q.grad = torch.full((5, 4), 4.0).double()
+    cg.SFW([q], cg.L2Ball(30.0), lr=0.1, momentum=0.0, rescale=None).step()
+    return float((full(p) - q.detach()).abs().max())
+
+
+def fresh_state(engine):
+    """What distributed checkpointing finds in every optimizer that has not stepped yet."""
+    found = []
+    for kind in MEMBERS:
+        model = shared(net(), engine)
+        groups = cg.constrain(model, RULES)
+        before = [full(p) for p in model.parameters()]
+        optimizer = build(kind, groups)
+        state = get_optimizer_state_dict(model, optimizer)["state"]
+        moved = [
+            not torch.equal(full(p), old) for p, old in zip(model.parameters(), before, strict=True)
+        ]
+        keys = {name: sorted(each) for name, each in state.items()}
+        shared_out = [
+            isinstance(x, DTensor) or not x.ndim for each in state.values() for x in each.values()
+        ]
+        found.append((kind.__name__, any(moved), keys, all(shared_out)))
+    return found
+
+
+def public_answers(layout):
+    """What regions say to users about tensors in pieces, less what they say about whole ones."""
+    wrong = []
+    for number, (region, shapes) in enumerate(REGIONS.items()):
+        if isinstance(region, cg.Free):
+            continue
+        for x in (normal(shapes[0], number), torch.zeros(shapes[1]).double()):
+            pieces = placed(x, layout)
+            answers = (
+                region.lmo(pieces, generator=generator(3)),
+                region.project(pieces),
+            )
+            wanted = region.lmo(x, generator=generator(3)), region.project(x)
+            for found, expected in zip(answers, wanted, strict=True):
+                kept = isinstance(found, DTensor) and found.placements == pieces.placements
+                if not kept or not torch.allclose(full(found), expected, rtol=1e-10, atol=1e-12):
+                    wrong.append(f"{region} at {x}: {found}, not {expected}")
+            if abs(region.violation(pieces) - region.violation(x)) > 1e-12:
+                wrong.append(f"{region}: violation at {x}")
+            if not region.contains(answers[0]):
+                wrong.append(f"{region}: {answers[0]} is not inside")
+    return wrong
+
+
+def random_streams():
+    """Whether a step leaves the generators alone."""
+    model = shared(net(), "fsdp")
+    optimizer = cg.SFW(cg.constrain(model, RULES), lr=0.1)
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    before = torch.get_rng_state()
+    optimizer.step()
+    return bool(torch.equal(before, torch.get_rng_state()))
+
+
+def refused(what):
+    """The text of the error for a parameter that cannot be moved."""
+    if what == "partial":
+        p = nn.Parameter(DTensor.from_local(torch.ones(3, 4), mesh(4), [Partial()]))
+    elif what == "other part":
+        part = torch.ones(2, 4)
+        p = DTensor.from_local(part, mesh(4), [Shard(0)], shape=(3, 4), stride=(4, 1))
+        p = nn.Parameter(p)
+    with contextlib.suppress(StopIteration):
+        try:
+            cg.SFW([p], cg.L2Ball(100.0))
+        except (TypeError, ValueError) as error:
+            return type(error).__name__, str(error)
+    return None
+
+
+def replicated():
+    """A tensor that a mesh has in full on every rank: nothing to combine."""
+    p = nn.Parameter(distribute_tensor(normal((), 1), mesh(4), [Replicate()], src_data_rank=None))
+    optimizer = cg.SFW([p], cg.L2Ball(30.0), lr=0.1)
+    p.grad = distribute_tensor(normal((), 2), mesh(4), [Replicate()], src_data_rank=None)
+    optimizer.step()
+    q = normal((), 1).requires_grad_()
+    q.grad = normal((), 2)
+    cg.SFW([q], cg.L2Ball(30.0), lr=0.1).step()
+    return float((full(p) - q.detach()).abs())
+
+
+ALL = tuple(ENGINES)

@@ -1,0 +1,85 @@
+"""The same training under Accelerate and Lightning Fabric as by hand."""
+
+import os
+import warnings
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+import condgrad as cg
+from distributed.models import RULES, loss_of, net, values
+
+STEPS = 5
+
+
+def by_hand(ranks, dtype=torch.float64):
+    """Every rank has batches of its own; the gradient is their mean."""
+    model = net(dtype)
+    optimizer = cg.SFW(cg.constrain(model, RULES), lr=0.1)
+    for t in range(STEPS):
+        optimizer.zero_grad()
+        losses = [loss_of(model, ranks * t + rank, dtype) for rank in range(ranks)]
+        (sum(losses) / ranks).backward()
+        optimizer.step()
+    return values(model)
+
+
+def accelerated(ranks):
+    """DDP is what Accelerate has for CPUs."""
+    rank = int(os.environ["RANK"])
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=True)
+    model = net()
+    optimizer = cg.SFW(cg.constrain(model, RULES), lr=0.1)
+    wrapped, prepared = accelerator.prepare(model, optimizer)
+    for t in range(STEPS):
+        prepared.zero_grad()
+        accelerator.backward(loss_of(wrapped, ranks * t + rank))
+        prepared.step()
+    return [accelerator.distributed_type.name], values(model)
+
+
+def switched(ranks):
+    """What Accelerate does for FSDP2: it puts shards into an optimizer that knew whole tensors."""
+    dist.init_process_group("gloo")
+    model = net()
+    optimizer = cg.SFW(cg.constrain(model, RULES), lr=0.1)
+    names = {p: name for name, p in model.named_parameters()}
+    fully_shard(model)
+    new = dict(model.named_parameters())
+    for group in optimizer.param_groups:
+        group["params"] = [new[names[p]] for p in group["params"]]
+    return _trained(model, optimizer, ranks)
+
+
+def _trained(model, optimizer, ranks, backward=torch.Tensor.backward, dtype=torch.float64):
+    rank = int(os.environ["RANK"])
+    for t in range(STEPS):
+        optimizer.zero_grad()
+        backward(loss_of(model, ranks * t + rank, dtype))
+        optimizer.step()
+    kinds = {type(p).__name__ for p in model.parameters()}
+    return sorted(kinds), values(getattr(model, "_original_module", model))
+
+
+def fabric(ranks, strategy):
+    """Fabric with DDP, or with FSDP2 by its strategy for parallel models."""
+    from lightning.fabric import Fabric
+    from lightning.fabric.strategies import ModelParallelStrategy
+
+    if strategy == "fsdp2":
+        strategy = ModelParallelStrategy(
+            lambda model, mesh: fully_shard(model, mesh=mesh["data_parallel"]),
+            data_parallel_size=ranks,
+            tensor_parallel_size=1,
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runner = Fabric(accelerator="cpu", devices=ranks, strategy=strategy)
+        runner.launch()
+        plain = net(torch.float32)
+        model = runner.setup_module(plain)
+        optimizer = runner.setup_optimizers(cg.SFW(cg.constrain(plain, RULES), lr=0.1))
+        return _trained(model, optimizer, ranks, runner.backward, torch.float32)

@@ -1,0 +1,51 @@
+"""The same iterates on one rank and on many, however the parameters are laid out on them."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import condgrad as cg
+from distributed import layouts
+from distributed.layouts import PLACED, WRAPPED, chosen, members
+from optim.cases import MEMBERS, asked_of_optimizers
+
+EXACT = (cg.SpectralBall, cg.NuclearBall)
+"""Whose vertices have entries that rounding decides the sign of."""
+
+
+@functools.cache
+def expected(*args):
+    return layouts.steps(None, *args)[1]
+
+
+def agree(found, wanted, places=layouts.EVERY):
+    """Raise unless all values are equal to 1e-10, and vertices in every sign."""
+    for (region, shape, settings, _), a, b in zip(chosen(places), found, wanted, strict=True):
+        for t, (here, there) in enumerate(zip(a, b, strict=True)):
+            off = np.abs(here - there).max()
+            assert off <= 1e-10, f"{region} on {shape}, {settings}, step {t}: off by {off}"
+        inner = getattr(region, "region", region)
+        if settings["lr"] == 1.0 and places is layouts.EVERY and not isinstance(inner, EXACT):
+            assert np.array_equal(np.sign(a), np.sign(b)), f"{region} on {shape}: other vertices"
+
+
+@pytest.mark.parametrize("layout", [*PLACED, *WRAPPED])
+def test_iterates_are_those_of_a_single_process(four, layout):
+    agree(layouts.joined(four.ask(layouts.run, layout)), expected())
+
+
+@pytest.mark.parametrize("layout", ["grid", "fsdp"])
+@asked_of_optimizers([kind for kind in MEMBERS if kind is not cg.SFW])
+def test_every_optimizer_has_the_iterates_of_a_single_process(four, kind, layout):
+    args = (kind, layouts.SOME)
+    found = layouts.joined(four.ask(layouts.run, layout, *args), layouts.SOME)
+    agree(found, expected(*args), layouts.SOME)
+
+
+def test_the_rules_meet_vertices_ties_and_empty_shards():
+    """Or the questions above ask less than they seem to."""
+    shapes = {shape[0] for _, shape, _, _ in members() if shape}
+    assert {1, 2, 3} <= shapes
+    kinds = {type(region) for region, *_ in members()}
+    assert kinds >= {getattr(cg.regions, name) for name in cg.regions.__all__} - {cg.Region}
