@@ -1,0 +1,181 @@
+"""The commands that look at records: list, check, render, report, show, env."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from condgrad_lab import words
+from condgrad_lab.cli import _common
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from condgrad_lab.artifact import Artifact, Results
+    from condgrad_lab.store import Record
+
+_COLOURS = {"met": "green", "missed": "red", "open": "yellow"}
+
+
+def add(commands: Any) -> None:
+    """Add the commands."""
+    for name, text, answer in (
+        ("list", "the artifacts, and what is there of them", list_),
+        ("check", "the paper's numbers beside ours", check),
+        ("render", "draw the pictures from the records", render),
+    ):
+        _common.artifact_options(_common.command(commands, name, text, answer))
+    parser = _common.command(commands, "report", "one page of everything that is there", report)
+    _common.artifact_options(parser)
+    parser.add_argument("--page", metavar="FILE", help="the page (OUT/report.html)")
+    parser.add_argument(
+        "--markdown", metavar="FILE", help="instead a page for docs, its pictures beside it"
+    )
+    parser = _common.command(commands, "show", "one record: run, numbers, machine, time", show)
+    parser.add_argument("key", metavar="KEY", help="the start of a record's name, or its digest")
+    _common.out_option(parser)
+    _common.command(commands, "env", "this machine and the versions, as records tell them", env)
+
+
+def list_(arguments: argparse.Namespace) -> int:
+    """The artifacts and the state of their records."""
+    table = _table(None, "artifact", "what it shows", f"records at {arguments.scale} scale")
+    for artifact, results in _found(arguments):
+        table.add_row(artifact.name, artifact.title, f"{len(results.records)} of {results.wanted}")
+    _common.console().print(table)
+    return 0
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """The claims of the artifacts; 1 if one is missed, 3 if one cannot be judged yet."""
+    verdicts: set[str] = set()
+    for artifact, results in _found(arguments):
+        said = words.claims(artifact, results)
+        _common.console().print(_claims(artifact, results, said))
+        verdicts |= {claim.verdict for claim in said}
+    return 1 if "missed" in verdicts else 3 if "open" in verdicts else 0
+
+
+def render(arguments: argparse.Namespace) -> int:
+    """Draw the artifacts that have records; 3 if one has none."""
+    missing = []
+    for artifact, results in _found(arguments):
+        if results.records:
+            _draw(artifact, results, Path(arguments.out))
+        else:
+            missing.append(artifact.name)
+    return _missing(missing)
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Write one page with all artifacts that have records."""
+    from condgrad_lab import render as rendering
+
+    found = [(artifact, results) for artifact, results in _found(arguments) if results.records]
+    if not found:
+        return _missing(["every artifact"])
+    write = rendering.markdown if arguments.markdown else rendering.report
+    page = Path(arguments.markdown or arguments.page or Path(arguments.out) / "report.html")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write(found, page)
+    _common.console().print(f"report: {page}", soft_wrap=True)
+    return 0
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """One record, whole."""
+    from condgrad_lab.store import Store
+
+    try:
+        record = Store(arguments.out).find(arguments.key)
+    except KeyError as error:
+        raise _common.UsageError(error.args[0]) from None
+    _show(record)
+    return 0
+
+
+def env(arguments: argparse.Namespace) -> int:
+    """The environment of a record made here and now."""
+    import torch
+
+    from condgrad_lab.environment import environment
+    from condgrad_lab.queue import cores
+
+    found = environment("cuda" if torch.cuda.is_available() else "cpu")
+    _common.console().print(_pairs({**found, "cores": str(cores())}))
+    return 0
+
+
+def answer(artifact: Artifact, results: Results, folder: Path) -> None:
+    """The result of an artifact after a run: the claims, and the picture."""
+    _common.console().print(_claims(artifact, results, words.claims(artifact, results)))
+    if results.records:
+        _draw(artifact, results, folder)
+
+
+def _found(arguments: argparse.Namespace) -> list[tuple[Artifact, Results]]:
+    from condgrad_lab.store import Store
+
+    store = Store(arguments.out)
+    artifacts = _common.chosen(arguments)
+    return [(artifact, _common.results(artifact, store, arguments)) for artifact in artifacts]
+
+
+def _draw(artifact: Artifact, results: Results, folder: Path) -> None:
+    from condgrad_lab import render as rendering
+
+    for path in rendering.save(artifact, results, folder / "figures"):
+        _common.console().print(f"{artifact.name}: {path}", soft_wrap=True)
+
+
+def _missing(names: list[str]) -> int:
+    if names:
+        verb = "has" if len(names) == 1 else "have"
+        text = f"{words.listed(names)} {verb} no records here: condgrad run"
+        _common.console(error=True).print(text)
+    return 3 if names else 0
+
+
+def _claims(artifact: Artifact, results: Results, said: list[words.Said]) -> Table:
+    title = f"{artifact.name}: {artifact.title}, {results.scale} scale"
+    if not results.complete:
+        title += f", {words.records(results)}"
+    table = _table(title, *words.COLUMNS)
+    for claim in said:
+        colour = _COLOURS.get(claim.verdict, "dim")
+        note = f"\n[dim]{claim.note}[/dim]" if claim.note else ""
+        verdict = f"[{colour}]{claim.verdict}[/{colour}]"
+        table.add_row(claim.name + note, claim.paper, claim.ours, claim.difference, verdict)
+    return table
+
+
+def _show(record: Record) -> None:
+    out = _common.console()
+    progress = f"{record.status}, epoch {record.epoch} of {record.run.epochs}"
+    out.print(f"[bold]{record.run.key}[/bold]: {progress}")
+    out.print(_pairs({name: str(v) for name, v in record.run.to_dict(defaults=False).items()}))
+    names = list(dict.fromkeys(name for row in record.epochs for name in row))
+    table = _table(None, *names)
+    for row in record.epochs:
+        table.add_row(*(f"{row[name]:.6g}" if name in row else "" for name in names))
+    out.print(table)
+    for start in record.starts:
+        out.print(_pairs({name: str(value) for name, value in start.items()}))
+    out.print(f"trained for {words.duration(record.seconds)}")
+
+
+def _table(title: str | None, *columns: str) -> Table:
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    return Table(*columns, title=title, title_justify="left", title_style="bold", box=SIMPLE)
+
+
+def _pairs(rows: dict[str, str]) -> Table:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for name, value in rows.items():
+        table.add_row(f"[dim]{name}[/dim]", value)
+    return table

@@ -1,0 +1,8 @@
+"""From a run to its record: the only training loop of the laboratory."""
+
+from condgrad_lab.train._loop import train
+from condgrad_lab.train._probe import probe
+from condgrad_lab.train._samples import load
+from condgrad_lab.train._trial import Trial
+
+__all__ = ["Trial", "load", "probe", "train"]
