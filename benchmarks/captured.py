@@ -14,7 +14,7 @@ from timing import Runner
 def rows(shapes: Sequence[tuple[int, ...]], rounds: int) -> list[dict[str, Any]]:
     """A row for SGD and for L2 balls under both rules, replayed from a graph."""
     plain = rivals("cuda")[0]
-    found = [_replayed(each, shapes, rounds) for each in (plain, *ours(("L2",)))]
+    found = [_replayed(each, shapes, rounds) for each in (plain, *ours(True, ("L2",)))]
     entries = sum(torch.Size(s).numel() for s in shapes)
     return [
         {

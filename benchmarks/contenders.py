@@ -79,23 +79,23 @@ def rivals(device: str) -> list[Contender]:
     ]
 
 
-def ours(regions: tuple[str, ...] = tuple(REGIONS), **settings: Any) -> list[Contender]:
+def ours(fused: bool | None, regions: tuple[str, ...] = tuple(REGIONS)) -> list[Contender]:
     """SFW with momentum 0.9 on every region under every rule."""
+    mark = ", fused" if fused else ""
     return [
-        Contender(f"{name} {rule}", _maker(name, rule, settings), PASSES[name, rule])
+        Contender(f"{name} {rule}{mark}", _maker(name, rule, fused), PASSES[name, rule])
         for name in regions
         for rule in RULES
     ]
 
 
-def _maker(name: str, rule: str, settings: dict[str, Any]) -> Callable[[list[Tensor]], Any]:
+def _maker(name: str, rule: str, fused: bool | None) -> Callable[[list[Tensor]], Any]:
     region = REGIONS[name]()
 
     def make(params: list[Tensor]) -> Any:
         groups = [{"params": [p], "region": region} for p in params]
         cg.make_feasible(groups)
-        fused = {"fused": params[0].is_cuda or None, **settings}
-        return cg.SFW(groups, lr=RATES[rule], momentum=0.9, rescale=rule, **fused)  # pyright: ignore
+        return cg.SFW(groups, lr=RATES[rule], momentum=0.9, rescale=rule, fused=fused)  # pyright: ignore
 
     return make
 

@@ -53,22 +53,33 @@ def trained(loop: Loop, data: tuple[Tensor, Tensor], begin: int, batches: int) -
         loop.optimizer.step()
 
 
-def _constrained(region: Any, lr: float, rule: Any, **sizes: Any) -> Callable[[nn.Module], Any]:
+def _constrained(
+    region: Any, lr: float, rule: Any, fused: bool | None = None, **sizes: Any
+) -> Callable[[nn.Module], Any]:
     return lambda model: cg.SFW(
-        cg.constrain(model, region, **sizes), lr=lr, momentum=0.9, rescale=rule
+        cg.constrain(model, region, **sizes), lr=lr, momentum=0.9, rescale=rule, fused=fused
     )
 
 
+SETTINGS: dict[str, tuple[Any, float, str, dict[str, Any]]] = {
+    "L2 diameter": (cg.L2Ball, 0.1, "diameter", {"width": 300}),  # figure 5
+    "L2 gradient": (cg.L2Ball, 0.1, "gradient", {"width": 300}),
+    "Linf diameter": (cg.LinfBall, 0.03, "diameter", {"width": 30}),
+    "Linf gradient": (cg.LinfBall, 0.1, "gradient", {"width": 30}),
+    "L1 diameter": (cg.L1Ball, 0.1, "diameter", {"width": 1000}),  # figures 1 and 6
+    "L1 gradient": (cg.L1Ball, 0.1, "gradient", {"width": 1000}),
+    "K-sparse 10 % diameter": (cg.KSparsePolytope(0.1, 30.0), 0.1, "diameter", {}),
+    "K-sparse 10 % gradient": (cg.KSparsePolytope(0.1, 30.0), 0.1, "gradient", {}),
+}
 LOOPS: dict[str, Callable[[nn.Module], Any]] = {
     "SGD": lambda model: torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
-    "L2 diameter": _constrained(cg.L2Ball, 0.1, "diameter", width=300),  # figure 5
-    "L2 gradient": _constrained(cg.L2Ball, 0.1, "gradient", width=300),
-    "Linf diameter": _constrained(cg.LinfBall, 0.03, "diameter", width=30),
-    "Linf gradient": _constrained(cg.LinfBall, 0.1, "gradient", width=30),
-    "L1 diameter": _constrained(cg.L1Ball, 0.1, "diameter", width=1000),  # figures 1 and 6
-    "L1 gradient": _constrained(cg.L1Ball, 0.1, "gradient", width=1000),
-    "K-sparse 10 % diameter": _constrained(cg.KSparsePolytope(0.1, 30.0), 0.1, "diameter"),
-    "K-sparse 10 % gradient": _constrained(cg.KSparsePolytope(0.1, 30.0), 0.1, "gradient"),
+    "SGD fused": lambda model: torch.optim.SGD(
+        model.parameters(), lr=0.01, momentum=0.9, fused=True
+    ),
+} | {
+    name + mark: _constrained(region, lr, rule, fused, **sizes)
+    for mark, fused in (("", None), (", fused", True))
+    for name, (region, lr, rule, sizes) in SETTINGS.items()
 }
 
 

@@ -68,7 +68,8 @@ def contenders_for(model: str, device: str) -> list[Contender]:
     """Who runs on this network's shapes."""
     if model == "matrices":
         return [*rivals(device)[:1], *spectral()]
-    return [*rivals(device), *ours()]
+    both = ours(fused=None) if device == "cpu" else []
+    return [*rivals(device), *both, *ours(fused=True)]
 
 
 def timed(model: str, device: str, rounds: int, steps: int) -> list[dict[str, Any]]:

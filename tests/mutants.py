@@ -142,6 +142,7 @@ def _test(folder: str, words: list[str], told: str) -> None:
     os.chdir(ROOT)
     paths = [folder, os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    os.environ["XDG_CACHE_HOME"] = folder  # kernels that are built of the copy end with it
     sys.path.insert(0, folder)
     import pytest
 
@@ -168,9 +169,9 @@ def _read(report: Path) -> tuple[str, str]:
 
 def mutants() -> list[Mutant]:
     """All of them."""
-    from mutations import around, foundations, moves, optimizers, regions
+    from mutations import around, foundations, host, moves, optimizers, regions
 
-    tables = (regions, foundations, optimizers, moves, around)
+    tables = (regions, foundations, optimizers, moves, around, host)
     return [mutant for table in tables for mutant in table.MUTANTS]
 
 

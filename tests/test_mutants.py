@@ -28,7 +28,8 @@ def test_no_mutant_is_stale_and_each_compiles(file):
     for mutant in EVERY:
         if mutant.file == file:
             assert mutant.changed() != (SOURCE / file).read_text(encoding="utf-8")
-            compile(mutant.changed(), file, "exec")
+            if file.endswith(".py"):
+                compile(mutant.changed(), file, "exec")
 
 
 def test_the_tests_of_every_mutant_exist():

@@ -1,11 +1,18 @@
 """What kernels and reference are both set: regions that split, tensors of odd sizes, twins."""
 
+import os
+
 import torch
 
 import condgrad as cg
+from condgrad.kernels import misfit
 from inputs import normal
 
-REGIONS = (
+INTERPRETING = os.environ.get("TRITON_INTERPRET") == "1"
+"""Whether Triton's kernels are asked, in their interpreter, rather than the host's own."""
+MISSING = misfit(torch.zeros(1), cg.Free())
+"""Why there are none of them here, or None."""
+EVERY = (
     cg.L2Ball(0.7),
     cg.LinfBall(0.1),
     cg.L1Ball(3.0),
@@ -18,14 +25,21 @@ REGIONS = (
     cg.Box(-0.1, 0.3),
     cg.Free(),
 )
+REGIONS = tuple(r for r in EVERY if INTERPRETING or not isinstance(r, cg.LpBall))
 BLOCKS = (
     (cg.PerRow(cg.L1Ball(0.1)), (3, 31)),
     (cg.PerRow(cg.KSparsePolytope(0.3, 0.1)), (2, 9)),
     (cg.PerRow(cg.UnitSimplex(0.3)), (2, 5)),
-    (cg.PerFilter(cg.LpBall(3.0, 0.1)), (2, 3, 3, 3)),
     (cg.PerFilter(cg.L2Ball(0.1)), (3, 2, 5)),
+    (cg.PerFilter(cg.KNormBall(2, 0.1)), (3, 2, 5)),
+    *([(cg.PerFilter(cg.LpBall(3.0, 0.1)), (2, 3, 3, 3))] if INTERPRETING else []),
 )
-EPS = 2.0**-23
+UNITS = {
+    torch.float64: 2.0**-52,
+    torch.float32: 2.0**-23,
+    torch.bfloat16: 2.0**-8,
+    torch.float16: 2.0**-11,
+}
 
 
 def start(region, shape, seed, *, dtype=torch.float32, layout=torch.contiguous_format):
@@ -45,13 +59,14 @@ class Pair:
     def __init__(
         self, members, seed=0, dtype=torch.float32, device="cpu", layouts=None, **settings
     ):
+        settings |= {"seed": seed}
         self.regions = [region for region, _ in members]
         layouts = layouts or [torch.contiguous_format] * len(members)
         self.fast = [
             start(region, shape, seed + i, dtype=dtype, layout=layout).to(device)
             for i, ((region, shape), layout) in enumerate(zip(members, layouts, strict=True))
         ]
-        self.slow = [p.double() for p in self.fast]
+        self.slow = [p.to(torch.float64, copy=True) for p in self.fast]
         for region, p in zip(self.regions, self.slow, strict=True):
             cg.make_feasible([{"params": [p], "region": region}])
         # The twins start where float32 has put the others, if that is inside for float64 too.
@@ -87,10 +102,15 @@ class Pair:
 
 
 def distance(p, q, before):
-    """‖p − q‖ over what is allowed: 1e-5 of the update, and the last place of p's entries."""
-    unit = {torch.float32: EPS, torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}[p.dtype]
-    allowed = 1e-5 * (q - before).norm() + unit * q.norm()
+    """‖p − q‖ over what is allowed: 1e-5 of the update (1e-12 in float64), and p's last place."""
+    unit = UNITS[p.dtype]
+    allowed = (1e-12 if p.dtype is torch.float64 else 1e-5) * (q - before).norm() + unit * q.norm()
     return float((p.double() - q).norm() / allowed.clamp(min=1e-30))
+
+
+def off(found):
+    """The cases that are further apart than rounding may bring them."""
+    return {case: apart for case, apart in found.items() if not apart <= 1}
 
 
 def gradients(shapes, seed):

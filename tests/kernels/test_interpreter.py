@@ -1,4 +1,4 @@
-"""Runs the files of ``interpreted/``, each in a process with Triton's interpreter switched on."""
+"""Runs the files of ``asked/``, each in a process with Triton's interpreter switched on."""
 
 import importlib.util
 import os
@@ -12,7 +12,7 @@ from condgrad.kernels import _plan
 from condgrad.optim import _move
 
 HERE = Path(__file__).parent
-FILES = sorted(path.name for path in (HERE / "interpreted").glob("test_*.py"))
+FILES = sorted(path.name for path in (HERE / "asked").glob("test_*.py"))
 
 
 @pytest.mark.skipif(
@@ -23,7 +23,7 @@ FILES = sorted(path.name for path in (HERE / "interpreted").glob("test_*.py"))
 def test_kernels_do_on_the_host_what_the_reference_does(name):
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
     found = subprocess.run(
-        [*command, str(HERE / "interpreted" / name)],
+        [*command, str(HERE / "asked" / name)],
         cwd=HERE.parents[1],
         env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
         capture_output=True,

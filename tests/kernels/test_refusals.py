@@ -6,19 +6,16 @@ import pytest
 import torch
 
 import condgrad as cg
-from condgrad.kernels import available
 from inputs import normal
 
-MISSING = "not on a CUDA device" if available() else "Triton is not installed"
 
-
-def test_fused_is_refused_on_the_host_and_says_why():
-    p = torch.zeros(3)
-    with pytest.raises(ValueError, match=rf"`fused=True` cannot move .* in L2Ball.*{MISSING}"):
-        cg.SFW([p], cg.L2Ball(1.0), fused=True)
-    optimizer = cg.SFW([p], cg.L2Ball(1.0))
+def test_fused_is_refused_where_it_cannot_be_and_says_why():
+    p = torch.zeros(3, 3)
+    with pytest.raises(ValueError, match=r"`fused=True` cannot move .* in SpectralBall.*not split"):
+        cg.SFW([p], cg.SpectralBall(1.0), fused=True)
+    optimizer = cg.SFW([p], cg.SpectralBall(1.0))
     with pytest.raises(ValueError, match="`fused=True` cannot move"):
-        optimizer.add_param_group({"params": [torch.zeros(2)], "fused": True})
+        optimizer.add_param_group({"params": [torch.zeros(2, 2)], "fused": True})
     assert len(optimizer.param_groups) == 1
     with pytest.raises(ValueError, match="`fused` must be one of True, False, None"):
         cg.SFW([p], cg.L2Ball(1.0), fused="yes")  # pyright: ignore

@@ -23,7 +23,8 @@ from ..regions import (
     Region,
     UnitSimplex,
 )
-from ._available import interpreting
+from ._available import available, interpreting
+from .host import _build as host
 
 KINDS: dict[type[Region], str] = {
     Free: "FREE",
@@ -38,6 +39,7 @@ KINDS: dict[type[Region], str] = {
     KSparsePolytope: "KSPARSE",
 }
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+HOST_DTYPES = (torch.float32, torch.float64)
 LONGEST = 1 << 32
 """The entries that a selection can count."""
 
@@ -62,12 +64,15 @@ def misfit(parameter: Tensor, region: Region) -> str | None:
     unit = unit_of(region)
     if type(unit) not in KINDS:
         return f"{unit} does not split into a measurement and an answer by entry"
-    if not (parameter.is_cuda or (interpreting() and parameter.device.type == "cpu")):
-        return f"it is on {parameter.device}, not on a CUDA device"
+    reason = _nowhere(parameter, unit)
+    if reason is not None:
+        return reason
     if type(parameter) not in (Tensor, torch.nn.Parameter):
         return f"it is a {type(parameter).__name__}, not a plain tensor"
-    if parameter.dtype not in DTYPES:
-        return f"it is {parameter.dtype}, not float32, bfloat16 or float16"
+    formats = HOST_DTYPES if on_host(parameter) else DTYPES
+    if parameter.dtype not in formats:
+        *most, last = (str(each).removeprefix("torch.") for each in formats)
+        return f"it is {parameter.dtype}, not {', '.join(most)} or {last}"
     layout = layout_of(parameter)
     if layout is None:
         return f"its strides {parameter.stride()} for shape {tuple(parameter.shape)} leave gaps"
@@ -77,6 +82,27 @@ def misfit(parameter: Tensor, region: Region) -> str | None:
     if KINDS[type(unit)] in ("KSPARSE", "KNORM") and parameter.numel() // rows >= LONGEST:
         return f"its points have {parameter.numel() // rows} entries, more than can be counted"
     return None
+
+
+def on_host(parameter: Tensor) -> bool:
+    """Whether the host's kernels would move the parameter, rather than Triton's."""
+    return parameter.device.type == "cpu" and not interpreting()
+
+
+def formats_beside(parameter: Tensor) -> tuple[torch.dtype, ...]:
+    """The formats that the parameter's gradient and average may have."""
+    return (parameter.dtype,) if on_host(parameter) else DTYPES
+
+
+def _nowhere(parameter: Tensor, unit: Region) -> str | None:
+    """Why there are no kernels where the parameter is, or not for its region; None if there are."""
+    if on_host(parameter):
+        if isinstance(unit, LpBall):
+            return f"{unit} has no kernel on the host"
+        return host.missing()
+    if parameter.is_cuda or parameter.device.type == "cpu":
+        return None if available() else "Triton is not installed"
+    return f"it is on {parameter.device}, neither on a CUDA device nor on the host"
 
 
 def rows_of(parameter: Tensor, region: Region) -> int:

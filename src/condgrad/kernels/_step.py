@@ -1,16 +1,19 @@
-"""The fused step: an optimizer's parameters moved by a few launches, without a synchronisation."""
+"""The fused step: an optimizer's parameters moved by a few launches, or by one call on the host."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ._fit import DTYPES, misfit, unit_of
+from ._available import interpreting
+from ._fit import formats_beside, misfit, unit_of
 from ._plan import Member, Tables, placed
 from ._programs import Programs
+from .host._plan import HostPlan
 
 _SETTINGS = itemgetter(
     "region", "momentum", "rescale", "ties", "seed", "maximize", "fused", "rounding"
@@ -38,7 +41,7 @@ class FusedStep:
     def __init__(self) -> None:
         self.rest: frozenset[int] = frozenset()
         """The ids of the parameters that the kernels could not take in the last step."""
-        self._plans: list[_Plan] = []
+        self._plans: list[_Plan | HostPlan] = []
         self._known: dict[str, Any] = {}
         self._held: list[dict[str, Any]] = []
         self._captured: list[Any] = []
@@ -61,10 +64,9 @@ class FusedStep:
         addresses = list(map(Tensor.data_ptr, present.grads))
         rates = [group["lr"] for group in groups]
         for plan in self._plans:
-            moving = plan.moved(addresses, rates, capturing)
-            plan.programs.run(moving)
+            kept = plan.step(addresses, rates, capturing)
             if capturing:
-                self._captured.append((plan, moving))  # a graph must find them where they were
+                self._captured.append((plan, kept))  # a graph must find them where they were
 
     def _is_current(self, optimizer: Any, groups: list[Any], present: Present) -> bool:
         """Whether everything still lies where the plans were told; settings are brought up."""
@@ -82,7 +84,7 @@ class FusedStep:
             return False
         known["settings"] = settings
         for plan in self._plans:
-            plan.refresh(groups, present)
+            plan.refresh(self._members(groups, present, plan.places))
         return True
 
     def _fingerprint(self, present: Present) -> list[tuple[str, Any]]:
@@ -117,7 +119,10 @@ class FusedStep:
                 rest.add(id(parameter))
         for device, places in by_device.items():
             self._move_counters(device, [self._held[place] for place in places])
-            self._plans.append(_Plan(groups, present, places, self._held))
+            members = self._members(groups, present, places)
+            owners = [present.owners[place] for place in places]
+            kind = _Plan if device.type == "cuda" or interpreting() else HostPlan
+            self._plans.append(kind(members, places, owners))
         self.rest = frozenset(rest)
         self._known = {
             "state": optimizer.state,
@@ -134,50 +139,20 @@ class FusedStep:
         reason = misfit(parameter, group["region"])
         if reason is not None:
             return reason
-        if gradient.layout is not torch.strided or gradient.dtype not in DTYPES:
+        formats = formats_beside(parameter)
+        if gradient.layout is not torch.strided or gradient.dtype not in formats:
             return f"its gradient is {gradient.dtype}, {gradient.layout}"
         if not _alike(parameter, gradient):
             return f"its gradient has other strides, {gradient.stride()}"
-        if average is not None and not (average.dtype in DTYPES and _alike(parameter, average)):
+        if average is not None and not (average.dtype in formats and _alike(parameter, average)):
             return f"its average is {average.dtype} with strides {average.stride()}"
         return None
 
-    @staticmethod
-    def _move_counters(device: torch.device, states: list[dict[str, Any]]) -> None:
-        """Bring the step counters to the device, where the kernels count."""
-        steps = [state["step"] for state in states]
-        if all(s.device == device and s.dtype == torch.float32 for s in steps):
-            return
-        if all(s.device.type == "cpu" for s in steps):
-            counters = placed(torch.stack([s.float() for s in steps]), device).unbind()
-        else:
-            counters = [s.to(device, torch.float32, non_blocking=True) for s in steps]
-        for state, counter in zip(states, counters, strict=True):
-            state["step"] = counter
-
-
-class _Plan:
-    """The tables and launches for the parameters on one device."""
-
-    def __init__(
-        self, groups: list[Any], present: Present, places: list[int], held: list[dict[str, Any]]
-    ) -> None:
-        self._places = places
-        self._held = [held[place] for place in places]
-        self._tables = Tables(self._members(groups, present))
-        self._order = [places[number] for number in self._tables.order]
-        self._owners = [present.owners[place] for place in self._order]
-        self.programs = Programs(self._tables)
-        self._device = self._tables.device
-        self._moving = torch.zeros((3, len(places)), dtype=torch.int64, device=self._device)
-        self._spare = self._host_table()
-        self._last: Any = None
-        self._converted: list[Any] = []
-
-    def _members(self, groups: list[Any], present: Present) -> list[Member]:
+    def _members(self, groups: list[Any], present: Present, places: Sequence[int]) -> list[Member]:
+        """The parameters at these places, and how they move."""
         members = []
-        for place, state in zip(self._places, self._held, strict=True):
-            group = groups[present.owners[place]]
+        for place in places:
+            group, state = groups[present.owners[place]], self._held[place]
             members.append(
                 Member(
                     parameter=present.params[place],
@@ -197,13 +172,50 @@ class _Plan:
             )
         return members
 
-    def refresh(self, groups: list[Any], present: Present) -> None:
+    @staticmethod
+    def _move_counters(device: torch.device, states: list[dict[str, Any]]) -> None:
+        """Bring the step counters to the device, where the kernels count."""
+        steps = [state["step"] for state in states]
+        if all(s.device == device and s.dtype == torch.float32 for s in steps):
+            return
+        if all(s.device.type == "cpu" for s in steps):
+            counters = placed(torch.stack([s.float() for s in steps]), device).unbind()
+        else:
+            counters = [s.to(device, torch.float32, non_blocking=True) for s in steps]
+        for state, counter in zip(states, counters, strict=True):
+            state["step"] = counter
+
+
+class _Plan:
+    """The tables and launches for the parameters on one device."""
+
+    def __init__(
+        self, members: Sequence[Member], places: Sequence[int], owners: Sequence[int]
+    ) -> None:
+        self.places = list(places)
+        self._tables = Tables(members)
+        self._order = [self.places[number] for number in self._tables.order]
+        self._owners = [owners[number] for number in self._tables.order]
+        self.programs = Programs(self._tables)
+        self._device = self._tables.device
+        self._moving = torch.zeros((3, len(places)), dtype=torch.int64, device=self._device)
+        self._spare = self._host_table()
+        self._last: Any = None
+        self._converted: list[Any] = []
+
+    def refresh(self, members: Sequence[Member]) -> None:
         """Take note of settings that changed without a change of structure."""
-        self._tables.refresh(self._members(groups, present))
+        self._tables.refresh(members)
+
+    def step(self, addresses: list[int], rates: list[float | Tensor], capturing: bool) -> Tensor:
+        """Launch the kernels; returns the table that they read."""
+        moving = self.moved(addresses, rates, capturing)
+        self.programs.run(moving)
+        return moving
 
     def _host_table(self) -> Tensor:
         cuda = self._device.type == "cuda"
-        return torch.empty((3, len(self._places)), dtype=torch.int64, pin_memory=cuda)
+        return torch.empty((3, len(self.places)), dtype=torch.int64, pin_memory=cuda)
 
     def moved(self, addresses: list[int], rates: list[float | Tensor], capturing: bool) -> Tensor:
         """The table of what moves: where gradients lie now, and the learning rates.

@@ -1,17 +1,23 @@
-"""The kernels' logic on the host: Triton's interpreter, chosen before anything imports Triton.
+"""Questions to kernels on the host: to its own, and to Triton's in their interpreter.
 
-The switch holds for a whole process, so these files run in processes of their own, which
-``test_interpreter.py`` starts. Under the plain command they are left to it.
+Triton's interpreter is switched on for a whole process, before anything imports Triton:
+``test_interpreter.py`` runs these files once more in processes of their own. Under the plain
+command they are asked of the host's kernels, and those about Triton alone are left out.
 """
-
-import os
 
 import numpy as np
 import pytest
 import torch
 
-INTERPRETING = os.environ.get("TRITON_INTERPRET") == "1"
-collect_ignore_glob = [] if INTERPRETING else ["test_*.py"]
+from kernels.cases import INTERPRETING, MISSING
+
+collect_ignore_glob = [] if INTERPRETING else ["test_triton*.py"]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _kernels_are_there():
+    if MISSING:
+        pytest.skip(MISSING)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -21,6 +27,9 @@ def _interpreter_as_devices_are():
     It reads single numbers from arrays of one entry, which NumPy 2.4 does not convert any more; and
     it cuts off what bfloat16 cannot hold, where devices round to nearest.
     """
+    if not INTERPRETING:
+        yield
+        return
     from triton.runtime import interpreter
 
     patch, convert = interpreter._patch_lang_tensor, interpreter._convert_float

@@ -1,0 +1,1 @@
+"""The kernels' twin for the host: one call moves every tensor."""
