@@ -48,6 +48,13 @@ MUTANTS = [
          "exponent = std::clamp(0,", ALONE),
     ),
     *of(
+        "kernels/_step.py",
+        NUMBERS,
+        ("a step without gradients forgets the rest",
+         "self.rest, self._known = frozenset(), {}", "self.rest = frozenset()"),
+        ("a sparse gradient's address", "                check_dense(gradient, optimizer)\n", ""),
+    ),
+    *of(
         "kernels/host/_plan.py",
         ALONE,
         ("never pulled inside", "                point.copy_(member.region._recalled(point))",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..regions._base import check_dense
 from ._available import interpreting
 from ._fit import formats_beside, misfit, unit_of
 from ._plan import Member, Tables, placed
@@ -49,9 +50,9 @@ class FusedStep:
     def __call__(self, optimizer: Any) -> None:
         """Move every parameter that has a gradient, but for those that are left in `rest`."""
         groups = optimizer.param_groups
-        present = _present(groups)
+        present = _present(groups, optimizer)
         if not present.params:
-            self.rest = frozenset()
+            self.rest, self._known = frozenset(), {}  # what was known told who is in the rest
             return
         capturing = present.params[0].is_cuda and torch.cuda.is_current_stream_capturing()
         if not self._is_current(optimizer, groups, present):
@@ -258,7 +259,7 @@ class _Plan:
         return numbers, addresses
 
 
-def _present(groups: list[Any]) -> Present:
+def _present(groups: list[Any], optimizer: object) -> Present:
     """The parameters that have a gradient."""
     present = Present([], [], [], [])
     number = -1
@@ -267,6 +268,7 @@ def _present(groups: list[Any]) -> Present:
             number += 1
             gradient = parameter.grad
             if gradient is not None:
+                check_dense(gradient, optimizer)
                 present.params.append(parameter)
                 present.grads.append(gradient)
                 present.owners.append(owner)

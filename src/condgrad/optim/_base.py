@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from .._members import members, outside
 from ..regions import Region
-from ..regions._base import is_printed
+from ..regions._base import check_dense, is_printed
 from ..regions._measure import Program
 from ..regions._shards import Shard, is_sharded, local, part_of
 from ._move import move
@@ -109,11 +109,7 @@ class ConstrainedOptimizer(Optimizer):
         """The parameter's gradient, as far as it lies here; its negative under `maximize`."""
         gradient = parameter.grad
         assert gradient is not None
-        if gradient.layout is not torch.strided:
-            raise TypeError(
-                f"a gradient of layout {gradient.layout} was found: {type(self).__name__} needs "
-                "dense gradients (for an embedding: sparse=False)"
-            )
+        check_dense(gradient, self)
         gradient = part_of(gradient, parameter)
         return -gradient if group["maximize"] else gradient
 

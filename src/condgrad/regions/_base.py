@@ -36,6 +36,15 @@ def working(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
+def check_dense(gradient: Tensor, owner: object) -> None:
+    """Raise unless the gradient is a dense tensor, which all that `owner` does with it needs."""
+    if gradient.layout is not torch.strided:
+        raise TypeError(
+            f"a gradient of layout {gradient.layout} was found: {type(owner).__name__} needs "
+            "dense gradients (for an embedding: sparse=False)"
+        )
+
+
 _REAL = re.compile(r"(-?\d+\.\d+(?:e[-+]?\d+)?|-?\d+e[-+]?\d+)")
 
 

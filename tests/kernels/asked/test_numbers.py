@@ -90,6 +90,32 @@ def test_what_the_kernels_cannot_take_moves_with_the_others():
         cg.SFW([gapped], cg.L2Ball(1.0), fused=True)
 
 
+def test_whoever_has_a_gradient_moves_after_steps_in_which_nobody_had():
+    split, whole = torch.zeros(4), torch.zeros(3, 4)
+    groups = [
+        {"params": [split], "region": cg.L2Ball(1.0), "fused": True},
+        {"params": [whole], "region": cg.SpectralBall(1.0), "fused": None},
+    ]
+    optimizer = cg.SFW(groups, lr=0.5, rescale=None)
+    for there in ((split, whole), (), (whole,), (), (split,), (whole,), (split, whole)):
+        before = [p.clone() for p in (split, whole)]
+        for p in (split, whole):
+            p.grad = normal(p.shape, 1).float() if any(p is q for q in there) else None
+        optimizer.step()
+        for p, b in zip((split, whole), before, strict=True):
+            assert torch.equal(p, b) == all(p is not q for q in there)
+
+
+def test_a_sparse_gradient_is_refused_before_anything_has_moved():
+    params = [torch.zeros(4), torch.zeros(4)]
+    optimizer = cg.SFW(params, cg.L2Ball(1.0), fused=True, momentum=0.0)
+    for _ in range(2):
+        params[0].grad, params[1].grad = torch.ones(4), torch.ones(4).to_sparse()
+        with pytest.raises(TypeError, match=r"layout torch.sparse_coo was found: SFW needs dense"):
+            optimizer.step()
+        assert not any(p.any() for p in params)
+
+
 def test_a_gradient_in_another_order_of_memory_is_named():
     p = torch.zeros(2, 3)
     optimizer = cg.SFW([p], cg.L2Ball(1.0), fused=True)
