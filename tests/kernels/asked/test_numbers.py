@@ -97,7 +97,8 @@ def test_whoever_has_a_gradient_moves_after_steps_in_which_nobody_had():
         {"params": [whole], "region": cg.SpectralBall(1.0), "fused": None},
     ]
     optimizer = cg.SFW(groups, lr=0.5, rescale=None)
-    for there in ((split, whole), (), (whole,), (), (split,), (whole,), (split, whole)):
+    both = (split, whole)
+    for there in (both, (), both, (whole,), (), (whole,), (split,), both):
         before = [p.clone() for p in (split, whole)]
         for p in (split, whole):
             p.grad = normal(p.shape, 1).float() if any(p is q for q in there) else None
