@@ -149,9 +149,15 @@ MUTANTS = [
         ),
         (
             "a step beyond the vertex by the gradient rule",
-            "return reach / distance if distance > reach else 1.0",
-            "return reach / max(distance, 1e-300)",
+            "return reach / gap if gap > reach else 1.0",
+            "return reach / max(gap, 1e-300)",
             f"{SFW} {FEASIBILITY} -k 'full_step or one_by_one'",
+        ),
+        (
+            "a way whose square may overflow",
+            "piece.answer(Norm(vertex - start))",
+            "float((vertex - start).norm())",
+            f"{CONTRACT} -k unit_of_length",
         ),
         (
             "nothing pulled back in short formats",

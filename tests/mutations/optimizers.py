@@ -287,6 +287,12 @@ MUTANTS = [
             "slope = pull",
         ),
         (
+            "a way whose square may underflow",
+            "self.region._diameter(self.parameter.shape) or 1.0",
+            "1.0",
+            "tests/optim/test_contract.py -k unit_of_length",
+        ),
+        (
             "one inner step too few",
             "for k in range(self.inner):",
             "for k in range(self.inner - 1):",

@@ -1,5 +1,6 @@
 """What makes an optimizer an optimizer: each question is asked of every member of the registry."""
 
+import inspect
 import random
 import weakref
 
@@ -9,6 +10,7 @@ from torch.optim import Optimizer
 
 import condgrad as cg
 from condgrad import optim
+from members import scaled
 from optim.cases import (
     MEMBERS,
     MIXTURE,
@@ -318,6 +320,39 @@ def test_any_layout_moves_alike(kind):
     assert any(not p.is_contiguous() for p in turned)
     for a, b in zip(turned, expected, strict=True):
         assert torch.allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+class Constant(Quadratic):
+    """Gradients that do not depend on where the parameters are."""
+
+    def gradient(self, place, theta, t):
+        return self.tilt(place, t)
+
+
+@asked_of_optimizers()
+@pytest.mark.parametrize("factor", [2.0**-80, 2.0**80])
+def test_the_size_of_a_region_is_a_unit_of_length(kind, factor):
+    """Everything that is so many times as large moves so many times as far."""
+
+    def moved(size, rule):
+        groups = mixture(members=[each for each in MIXTURE if each[0] != cg.Free()])
+        for group in groups:
+            group["region"] = scaled(group["region"], size)
+            group["params"] = [
+                (size * p.detach()).float().requires_grad_() for p in group["params"]
+            ]
+        cg.make_feasible(groups)
+        settings = {"rescale": rule} if "rescale" in known else {}
+        if "weight_decay" in known:
+            settings["weight_decay"] = 0.0  # which adds a length to a gradient
+        rate = 0.05 * (size if rule else 1.0)
+        problem = Constant(parameters(groups))
+        return run(build(kind, groups, lr=rate, **settings), problem, 6)
+
+    known = inspect.signature(kind).parameters
+    for rule in (None, "diameter", "gradient") if "rescale" in known else ("gradient",):
+        for small, large in zip(moved(1.0, rule), moved(factor, rule), strict=True):
+            assert torch.allclose(large / factor, small, rtol=1e-4, atol=1e-6), rule
 
 
 @asked_of_optimizers()

@@ -81,11 +81,14 @@ class Model(NamedTuple):
         point, reach = start, start.new_zeros(())
         if isinstance(self.region, Free):
             return start - pull / self.scale, reach
+        span = self.region._diameter(self.parameter.shape) or 1.0
         for k in range(self.inner):
             slope = pull + self.scale * (point - start)
             way = (yield _Corner(slope, self._draw(k))) - point
-            sums = yield [Sum(self.scale * way * way), Sum(slope * way)]
-            length = self._length(*(torch.as_tensor(sum_, dtype=start.dtype) for sum_ in sums))
+            share = way / span  # squares of the way itself might underflow or overflow
+            sums = yield [Sum(self.scale * share * share), Sum(slope * share)]
+            curvature, fall = (torch.as_tensor(sum_, dtype=start.dtype) for sum_ in sums)
+            length = self._length(span * curvature, fall)
             point = point + length * way
             reach = torch.maximum(reach, length)
         return point, reach

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from ..regions import Free, Region
 from ..regions._base import working
-from ..regions._counting import norm_of
 from ..regions._measure import Dense, Norm
 from ..regions._ties import FIRST, Draw
 
@@ -105,14 +104,12 @@ def _length(work: Work, direction: Tensor, vertex: Tensor, start: Tensor) -> flo
     """The step length a, in [0, 1]."""
     lr = work.lr
     if work.rescale == "gradient":
-        # On the host where that is free: a number there costs less than three small kernels.
-        free = direction.device.type == "cpu"
-        size = Dense(direction, 0, None).answer(Norm(direction))
-        gap = norm_of(vertex - start)
-        if free and not isinstance(lr, Tensor):
-            reach, distance = lr * float(size), float(gap)
-            return reach / distance if distance > reach else 1.0
-        return torch.where(gap > 0, lr * size / gap, 1).clamp(max=1)
+        piece = Dense(direction, 0, None)  # whose norms neither underflow nor overflow
+        size, gap = piece.answer(Norm(direction)), piece.answer(Norm(vertex - start))
+        reach = lr * size
+        if isinstance(reach, Tensor):
+            return torch.where(torch.as_tensor(gap > 0), reach / gap, 1).clamp(max=1)
+        return reach / gap if gap > reach else 1.0
     if work.rescale == "diameter":
         lr = over_diameter(work)
     return lr.clamp(max=1) if isinstance(lr, Tensor) else min(lr, 1.0)

@@ -24,7 +24,7 @@ from ..regions import (
 )
 from ..regions._measure import Norm
 from ..regions._ties import Draw
-from ..regions._together import Listed, Numbers, Tensors, Unsettled, norms_of
+from ..regions._together import Listed, Numbers, Tensors, Unsettled
 from ._move import RECALL_EVERY, Work, move, over_diameter, recall
 from ._roster import Works
 
@@ -72,8 +72,8 @@ class Team:
         try:
             sizes = self._sizes(piece, directions)
             vertices = self._region._answer(directions, piece)
-            lengths = self._lengths(sizes, parameters, vertices)
-        except (Unsettled, ZeroDivisionError):
+            lengths = self._lengths(piece, sizes, parameters, vertices)
+        except Unsettled:
             return False
         torch._foreach_lerp_(parameters, vertices.each, lengths)
         if works[0].region._drifts and any(int(work.step) % RECALL_EVERY == 0 for work in works):
@@ -89,13 +89,14 @@ class Team:
         return piece.answer(Norm(directions)) if self._rescale == "gradient" else None
 
     def _lengths(
-        self, sizes: Numbers | None, starts: list[Tensor], vertices: Tensors
+        self, piece: Listed, sizes: Numbers | None, starts: list[Tensor], vertices: Tensors
     ) -> list[float]:
         """The step lengths a, in [0, 1]."""
         works = self._works
         rates = [float(work.lr) for work in works]
         if sizes is not None:
-            gaps = norms_of(list(torch._foreach_sub(vertices.each, starts)))
+            ways: Any = Tensors(torch._foreach_sub(vertices.each, starts))
+            gaps = piece.answer(Norm(ways))
             triples = zip(rates, sizes, gaps, strict=True)
             return [min(rate * size / gap, 1.0) for rate, size, gap in triples]
         if self._rescale == "diameter":
