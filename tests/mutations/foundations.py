@@ -67,6 +67,12 @@ MUTANTS = [
         "regions/_base.py",
         INSIDE,
         (
+            "what is not finite pulled inside",
+            "recalled = self._recalls(torch.where(finite, points, 0))",
+            "recalled = self._recalls(points)",
+            "tests/optim/test_contract.py -k outlasts",
+        ),
+        (
             "negative and infinite radii allowed",
             "if not (value > 0 and math.isfinite(value)):",
             "if value == 0:",

@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 import condgrad as cg
 from condgrad import optim
+from condgrad.optim._move import RECALL_EVERY
 from members import scaled
 from optim.cases import (
     MEMBERS,
@@ -29,13 +30,13 @@ DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 
 
 class Poisoned(Quadratic):
-    """From the third batch on, one entry of one parameter's gradients is not finite."""
+    """In the third batch one entry of one parameter's gradient, or of each, is not finite."""
 
     place, poison = 0, torch.nan
 
     def gradient(self, place, theta, t):
         gradient = super().gradient(place, theta, t)
-        if place == self.place and t == 2:
+        if self.place in (place, None) and t == 2:
             gradient.view(-1)[-1] = self.poison
         return gradient
 
@@ -240,6 +241,19 @@ def test_what_is_not_finite_is_passed_on(kind, poison):
         assert found[place].isfinite().all() == clipped
         others = [i for i in range(len(MIXTURE)) if i != place]
         assert same([found[i] for i in others], [expected[i] for i in others])
+
+
+@asked_of_optimizers()
+@pytest.mark.parametrize("poison", [torch.nan, torch.inf])
+def test_what_is_not_finite_outlasts_the_pull_inside(kind, poison):
+    """Which comes after so many steps and, in 16 bits, after each; nor does it raise there."""
+    for dtype, steps in ((torch.float32, 2 * RECALL_EVERY), (torch.bfloat16, 6)):
+        groups = mixture(dtype)
+        problem = Poisoned(parameters(groups))
+        problem.place, problem.poison = None, poison
+        for group, p in zip(groups, run(build(kind, groups), problem, steps), strict=True):
+            clipped = poison == poison and MEMBERS[kind].projects and bounds_entries(group)
+            assert p.isfinite().all() == clipped, group["region"]
 
 
 @asked_of_optimizers()

@@ -271,19 +271,27 @@ class WholeRegion(Region):
 
     def _answer(self, points: Tensor, piece: Piece) -> Tensor:
         """The vertices of a batch of directions; not a number for one that is not finite."""
-        finite = points.isfinite().all(tuple(range(1, points.ndim)), keepdim=True)
+        finite = _finite(points)
         vertices = self._vertices(torch.where(finite, points, 0), piece)
         return torch.where(finite, vertices, torch.nan)
 
     def _violation(self, x: Tensor, lead: int = 0) -> Tensor:
         points = self._points(working(x), lead)
-        finite = points.isfinite().all(tuple(range(1, points.ndim)), keepdim=True)
+        finite = _finite(points)
         excesses = self._excesses(torch.where(finite, points, 0))
         return torch.where(finite.view(-1), excesses, torch.inf).amax().clamp(min=0)
 
     def _recalled(self, x: Tensor, lead: int = 0) -> Tensor:
-        points = self._recalls(self._points(working(x), lead))
+        points = self._points(working(x), lead)
+        finite = _finite(points)  # no decomposition takes other numbers
+        recalled = self._recalls(torch.where(finite, points, 0))
+        points = torch.where(finite, recalled, points)
         return torch.empty_like(x).copy_(points.reshape(x.shape))
+
+
+def _finite(points: Tensor) -> Tensor:
+    """Which points of a batch have finite entries alone."""
+    return points.isfinite().all(tuple(range(1, points.ndim)), keepdim=True)
 
 
 def largest_size(x: Tensor) -> Program[Number]:
