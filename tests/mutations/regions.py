@@ -26,9 +26,15 @@ MUTANTS = [
             "return x * (self.radius / norm)",
         ),
         (
+            "L2 norms that overflow",
+            "decided(norm > low) and decided(norm < high)",
+            "decided(norm > low)",
+            NUMBERS,
+        ),
+        (
             "L2 vertex of a tiny direction without its sign",
-            "vertex = x / pick(settled, norm, 1.0) * -self.radius",
-            "vertex = x / pick(settled, norm, 1.0) * self.radius",
+            "vertex = shares * (-self.radius /",
+            "vertex = shares * (self.radius /",
             NUMBERS,
         ),
         (
@@ -138,8 +144,14 @@ MUTANTS = [
         ),
         (
             "K-norm corner compared with its whole size",
-            "self._prefers_cube(x, total, k * choice.threshold, piece)",
-            "self._prefers_cube(x, total, choice.threshold, piece)",
+            "self._prefers_cube(x, total, k * top, piece)",
+            "self._prefers_cube(x, total, top, piece)",
+        ),
+        (
+            "K-norm sizes that overflow",
+            "if not decided(finite(total)):",
+            "if False:",
+            NUMBERS,
         ),
         (
             "K-norm ties always to the spike",

@@ -105,6 +105,20 @@ def test_lmo_does_not_see_the_scale_of_a_direction(case):
             assert_near(case.region.lmo((x.double() * scale).to(dtype)), expected, dtype)
 
 
+@asked_of(BOUNDED)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_lmo_bears_the_least_and_the_largest_numbers_of_a_format(case, dtype):
+    """Whole multiples of the least number, with no digits to lose; norms that overflow."""
+    info = torch.finfo(dtype)
+    x = distinct(case.shape, 4)
+    expected = case.twin.lmo(array(x))
+    room = math.frexp(info.max)[1] - math.frexp(float(x.abs().max()))[1]
+    for scale in (info.smallest_normal * info.eps, 2.0**room):
+        scaled = (x * scale).to(dtype)
+        assert torch.equal(scaled.double() / scale, x), "exact, and finite"
+        assert_near(case.region.lmo(scaled), expected, dtype)
+
+
 @asked_of(BOUNDED_ONE_EACH)
 @pytest.mark.parametrize("scale", [1e-160, 1e160])
 def test_violation_and_project_bear_extreme_numbers(case, scale):

@@ -148,14 +148,25 @@ class L2Ball(_Ball):
         return 2 * self.radius
 
     def _measure(self, x: Tensor, piece: Piece) -> Program[Any]:
-        return (yield Norm(x))
+        low, high = safe_range(x.dtype)
+        if x.device.type == "cpu":
+            norm = yield Norm(x)
+            if decided(norm > low) and decided(norm < high):
+                return None, norm
+        # A norm that cannot be looked at, or that x's format cannot hold: in units of the largest.
+        sizes = x.abs()
+        if piece.joint:
+            return (yield Stature(sizes, 2.0))
+        top = yield Max(sizes)
+        return top, (yield Norm(sizes / pick(top > 0, top, 1.0)))
 
     def _vertex(self, x: Tensor, measured: Any, piece: Piece) -> Tensor:
-        norm = measured
-        if decided(norm > safe_range(x.dtype)[0]):
+        top, norm = measured
+        if top is None:
             return x * (-self.radius / norm)
-        settled = norm != 0
-        vertex = x / pick(settled, norm, 1.0) * -self.radius
+        settled = top != 0
+        shares = x / pick(settled, top, 1.0)
+        vertex = shares * (-self.radius / pick(settled, norm, 1.0))
         corner = piece.signs(x) * (self.radius * piece.size**-0.5)
         return pick(settled, vertex, corner)
 

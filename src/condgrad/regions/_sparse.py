@@ -28,6 +28,7 @@ from ._measure import (
     larger,
     largest,
     mask,
+    pick,
     taken,
 )
 
@@ -143,15 +144,20 @@ class KNormBall(_Counting):
 
     def _measure(self, x: Tensor, piece: Piece) -> Program[Any]:
         if piece.joint:
-            return (yield [Norm(x, 1), Largest(x.abs(), 1, piece)])
+            total, choice = yield [Norm(x, 1), Largest(x.abs(), 1, piece)]
+            return total, choice.threshold, choice
         total = yield Norm(x, 1)
-        limits = yield from largest(x.abs(), 1, piece)
-        return total, limits
+        choice = yield from largest(x.abs(), 1, piece)
+        top = choice.threshold
+        if not decided(finite(total)):  # more than x's format holds, or out of sight
+            unit = pick(top > 0, top, 1.0)
+            total, top = (yield Norm(x / unit, 1)), top / unit
+        return total, top, choice
 
     def _vertex(self, x: Tensor, measured: Any, piece: Piece) -> Tensor:
-        total, choice = measured
+        total, top, choice = measured
         k = self._k(piece)
-        prefers_cube = self._prefers_cube(x, total, k * choice.threshold, piece)
+        prefers_cube = self._prefers_cube(x, total, k * top, piece)
         if not isinstance(prefers_cube, Tensor):
             return self._cube(x, k, piece) if prefers_cube else self._spike(x, choice, piece)
         vertex = torch.where(prefers_cube, self._cube(x, k, piece), self._spike(x, choice, piece))
