@@ -148,6 +148,17 @@ def test_the_gap_over_batches_is_that_of_their_mean_weighted_by_size(missing):
         assert float(found[name]) == pytest.approx(float(gap), rel=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_gradients_of_batches_are_added_up_wide(dtype):
+    """Their sums, each times its size, are beyond what float16 holds, and its 8 bits spoil them."""
+    groups = mixture(dtype)
+    at_hand(groups)
+    optimizer = cg.SFW(groups)
+    expected = float(cg.fw_gap(optimizer))
+    found = float(cg.fw_gap(optimizer, [(lambda: at_hand(groups), 100_003)] * 3))
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
 def test_the_gradients_at_hand_come_back_after_a_failure():
     groups = mixture()
     at_hand(groups)

@@ -12,6 +12,7 @@ from ._members import members
 from .constrain import ParameterGroups
 from .regions import Free
 from .regions._answers import gaps, sums_of, violations
+from .regions._base import working
 from .regions._shards import local, part_of
 
 Batches = Iterable[tuple[Callable[[], Any], float]]
@@ -130,7 +131,7 @@ def _mean_gradients(groups: Iterable[Mapping[str, Any]], batches: Batches) -> di
             total += size
             for parameter in parameters:
                 if parameter.grad is not None:
-                    share = parameter.grad.detach() * size
+                    share = working(parameter.grad.detach()) * size
                     sums[parameter] = sums[parameter] + share if parameter in sums else share
     finally:
         for parameter, gradient in zip(parameters, kept, strict=True):

@@ -157,8 +157,13 @@ MUTANTS = [
         ),
         (
             "gap: batches all weigh the same",
+            "share = working(parameter.grad.detach()) * size",
+            "share = working(parameter.grad.detach())",
+        ),
+        (
+            "gap: batches added up in half precision",
+            "share = working(parameter.grad.detach()) * size",
             "share = parameter.grad.detach() * size",
-            "share = parameter.grad.detach()",
         ),
         (
             "gap: the gradients at hand are lost",
