@@ -257,6 +257,23 @@ UNKNOWN = [
         r"`width` cannot size L2Ball\(radius=1.0\), whose size is settled",
     ),
     (
+        lambda: cg.constrain(Net(), cg.sized(cg.L2Ball, width=3), width=30),
+        TypeError,
+        "`width` cannot size a rule for L2Ball, whose size is settled",
+    ),
+    (
+        lambda: cg.constrain(Net(), {r"scale": cg.Free(), r".*": cg.LinfBall}, width=3),
+        TypeError,
+        r"cannot size Free\(\), .* among several rules give each its own, such as cg.sized",
+    ),
+    (lambda: cg.sized(cg.L2Ball, width="3"), TypeError, "`width` must be a number, got '3'"),
+    (lambda: cg.sized(cg.L2Ball, width=3, std=-1.0), ValueError, "`std` must be .* got -1.0"),
+    (
+        lambda: cg.constrain(nn.LazyLinear(3), cg.L2Ball(1.0)),
+        ValueError,
+        "parameter `weight` has no shape yet: let the model see a batch first",
+    ),
+    (
         lambda: cg.constrain(Net(), cg.SpectralBall(1.0)),
         ValueError,
         r"parameter `scale`: SpectralBall\(radius=1.0\) binds matrices",
@@ -296,6 +313,22 @@ def test_nothing_is_moved_before_all_is_known_to_be_right(odd):
     with pytest.raises((TypeError, ValueError), match="parameter `odd`: `x`"):
         cg.constrain(model, cg.L2Ball(0.1))
     assert all(map(torch.equal, surroundings(model), before))
+
+
+@pytest.mark.parametrize("rule", [cg.L1Ball(0.1), cg.LinfBall(0.1), cg.sized(cg.L2Ball, width=1)])
+def test_a_start_that_is_not_a_number_is_refused_before_anything_is_moved(rule):
+    model = Net()
+    groups = cg.constrain(model, cg.L2Ball(30.0))
+    for group in groups:
+        group["region"] = cg.L2Ball(0.1)
+    with torch.no_grad():
+        model.norm.bias[1] = torch.nan
+    before = [t.nan_to_num(7.0) for t in surroundings(model)]
+    for make in (lambda: cg.constrain(model, rule), lambda: cg.make_feasible(groups)):
+        with pytest.raises(ValueError, match=r"parameter `norm.bias` is not finite: no point of"):
+            make()
+        after = [t.nan_to_num(7.0) for t in surroundings(model)]
+        assert all(map(torch.equal, after, before))
 
 
 def test_a_half_precision_start_is_measured_wide():

@@ -93,7 +93,6 @@ def test_parameters_of_one_name_or_none_all_count():
 def test_free_parameters_and_those_without_gradient_are_left_out():
     groups = mixture()
     optimizer = cg.SFW(groups)
-    assert float(cg.fw_gap(optimizer)) == 0
     at_hand(groups)
     parameters(groups)[1].grad = None
     names = cg.fw_gap(optimizer, per_parameter=True)
@@ -168,6 +167,16 @@ def test_the_gradients_at_hand_come_back_after_a_failure():
     assert all(p.grad is old for p, old in zip(parameters(groups), kept, strict=True))
 
 
+def test_no_gradients_are_no_proof_of_optimality():
+    optimizer = cg.SFW(mixture())
+    for per_parameter in (False, True):
+        with pytest.raises(ValueError, match="no parameter has a gradient: run backward first"):
+            cg.fw_gap(optimizer, per_parameter=per_parameter)
+    at_hand(optimizer.param_groups)
+    optimizer.param_groups = [g for g in optimizer.param_groups if g["region"] == cg.Free()]
+    assert float(cg.fw_gap(optimizer)) == 0, "free parameters are left out"
+
+
 def test_no_batches_are_no_proof_of_optimality():
     with pytest.raises(ValueError, match=r"`batches` is empty: give the \(closure, size\) pairs"):
         cg.fw_gap(cg.SFW(mixture()), iter(()))
@@ -230,6 +239,27 @@ def test_inactive_parameters_are_set_to_zero_and_no_others():
     assert torch.equal(model.bias, before.bias.masked_fill(torch.tensor([False, True, False]), 0.0))
     assert model.weight.requires_grad
     assert cg.active_parameters(model, initial) == 11
+
+
+@pytest.mark.parametrize("ask", [cg.fw_gap, cg.violation, cg.make_feasible])
+def test_what_has_no_regions_is_refused(ask):
+    model = nn.Sequential(nn.Linear(2, 3))
+    for wrong in (nn.Linear(2, 3), model):
+        with pytest.raises((TypeError, ValueError), match=r"groups|`constrain` has not seen"):
+            ask(wrong)
+    for wrong in (torch.optim.SGD(model.parameters(), 0.1), [{"params": [model[0].bias]}]):
+        model(torch.zeros(1, 2)).sum().backward()
+        with pytest.raises(TypeError, match="parameter group 0 has no region: give the groups of"):
+            ask(wrong)
+
+
+def test_a_start_of_another_shape_is_refused():
+    model, initial = shrunk()
+    initial["bias"] = torch.zeros(1)
+    for ask in (cg.active_parameters, cg.zero_inactive):
+        text = r"`initial` has shape \(1,\) for parameter `bias`, whose shape is \(3,\)"
+        with pytest.raises(ValueError, match=text):
+            ask(model, initial)
 
 
 def test_a_start_that_lacks_a_name_is_refused():

@@ -1,5 +1,6 @@
 """The schedules: the open loop's steps, the band rule's decisions, the theorem's constant."""
 
+import itertools
 import math
 import random
 from fractions import Fraction
@@ -144,13 +145,15 @@ def test_the_band_rule_can_be_taken_up_anywhere():
         for loss in losses[:pause]:
             rule.step(loss)
         again = BandRule(second)
-        again.load_state_dict(rule.state_dict())
         for group, other in zip(second.param_groups, first.param_groups, strict=True):
             group["lr"] = other["lr"]
+        again.load_state_dict(rule.state_dict())
+        assert again.get_last_lr() == rates(first)
         for loss in losses[pause:]:
             rule.step(loss)
             again.step(loss)
         assert rates(second) == rates(first)
+        assert again.get_last_lr() == rates(first)
         assert again.last_epoch == rule.last_epoch == 30
 
 
@@ -158,6 +161,19 @@ def test_the_band_rule_can_be_taken_up_anywhere():
 def test_wrong_bands_are_named(short, long):
     with pytest.raises(ValueError, match=f"`short` must lie below `long`, got {short} and {long}"):
         BandRule(optimizer(), short=short, long=long)
+
+
+@pytest.mark.parametrize("name", ["down", "up"])
+@pytest.mark.parametrize("value", [0, -0.7, math.nan, math.inf])
+def test_wrong_factors_are_named(name, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be positive and finite, got {value!r}"):
+        BandRule(optimizer(), **{name: value})
+
+
+@pytest.mark.parametrize("value", [0, -1.0, math.nan])
+def test_a_wrong_scale_is_named(value):
+    with pytest.raises(ValueError, match=f"`scale` must be positive and finite, got {value!r}"):
+        OpenLoop(optimizer(), scale=value)
 
 
 # ---- the theorem's constant
@@ -173,8 +189,13 @@ def test_the_constant_step_is_the_theorems():
 
 
 def test_wrong_constants_are_named():
-    with pytest.raises(ValueError, match="`steps` must be at least 1, got 0"):
-        theorem_step(0)
+    for steps in (0, math.nan):
+        with pytest.raises(ValueError, match=f"`steps` must be at least 1, got {steps}"):
+            theorem_step(steps)
+    right = {"excess": 1.0, "smoothness": 1.0, "diameter": 1.0, "beta": 2.0}
+    for name, value in itertools.product(right, (0, -1.0, math.nan)):
+        with pytest.raises(ValueError, match=f"`{name}` must be positive and finite, got {value}"):
+            theorem_step(8, **{**right, name: value})
     with pytest.raises(TypeError, match="with `beta`, give `excess`, `smoothness` and `diameter`"):
         theorem_step(8, beta=1.0, excess=1.0, smoothness=1.0)
     with pytest.raises(ValueError, match=r"`beta` must be at least 2·excess/\(M·D²\) = 2, got 1.9"):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .regions import Region
 from .regions._answers import violations
@@ -21,9 +21,25 @@ def members(
     The groups are counted from `first` on.
     """
     for number, group in enumerate(groups, first):
+        if not isinstance(group.get("region"), Region):
+            raise TypeError(
+                f"parameter group {number} has no region: give the groups of cg.constrain, or an "
+                "optimizer over them"
+            )
         names = group.get("param_names") or [f"{number}.{i}" for i in range(len(group["params"]))]
         for name, parameter in zip(names, group["params"], strict=True):
             yield name, parameter, group["region"]
+
+
+def groups_of(optimizer_or_groups: Any) -> Iterable[Mapping[str, Any]]:
+    """The groups of an optimizer; groups as they are."""
+    groups = getattr(optimizer_or_groups, "param_groups", optimizer_or_groups)
+    if not isinstance(groups, Iterable) or isinstance(groups, nn.Module):
+        raise TypeError(
+            "an optimizer, or groups such as those of cg.constrain, are wanted, got "
+            f"{type(groups).__name__}"
+        )
+    return groups
 
 
 def outside(parameter: Tensor, region: Region) -> float:

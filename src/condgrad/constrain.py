@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
@@ -9,8 +10,9 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
-from ._members import members, outside
+from ._members import groups_of, members, outside
 from .regions import Free, Region
 from .sizing import Sized, sized
 
@@ -132,22 +134,23 @@ def _groups_of(model_or_groups: Any) -> Iterable[Mapping[str, Any]]:
         model_or_groups = _constrained[model_or_groups]
     if isinstance(model_or_groups, ParameterGroups):
         return model_or_groups.renewed()
-    return getattr(model_or_groups, "param_groups", model_or_groups)
+    return groups_of(model_or_groups)
 
 
 def _settle(groups: Iterable[Mapping[str, Any]], *, move: bool) -> None:
-    strays = []
-    for name, parameter, region in members(groups):
-        excess = outside(parameter, region)
-        if excess and move:
-            with torch.no_grad():
-                parameter.copy_(region.project(parameter))
-        elif excess:
-            strays.append(f"{name} outside {region} by {excess:.3g}")
-    if strays:
+    found = [(*each, outside(*each[1:])) for each in members(groups)]
+    strays = [each for each in found if each[3]]
+    if strays and not move:
+        named = (f"{name} outside {region} by {excess:.3g}" for name, _, region, excess in strays)
         raise ValueError(
-            f'`feasible` is "check", and these parameters start outside: {"; ".join(strays)}'
+            f'`feasible` is "check", and these parameters start outside: {"; ".join(named)}'
         )
+    for name, parameter, region, excess in strays:  # before any is moved
+        if not math.isfinite(excess) and outside(region.project(parameter), region):
+            raise ValueError(f"parameter `{name}` is not finite: no point of {region} is nearest")
+    for _, parameter, region, _ in strays:
+        with torch.no_grad():
+            parameter.copy_(region.project(parameter))
 
 
 def _table(rules: Rules, size: Mapping[str, Any]) -> dict[str | type[nn.Module], Region | Sized]:
@@ -178,8 +181,12 @@ def _rule(rule: Any, size: Mapping[str, Any]) -> Region | Sized:
         raise TypeError(
             f"a rule must be a region, a region class with a size, or sized(...), got {rule!r}"
         )
-    if size and isinstance(rule, Region):
-        raise TypeError(f"`{'`, `'.join(size)}` cannot size {rule!r}, whose size is settled")
+    if size:
+        shown = rule if isinstance(rule, Region) else f"a rule for {rule.kind.__name__}"
+        raise TypeError(
+            f"`{'`, `'.join(size)}` cannot size {shown}, whose size is settled; among several "
+            "rules give each its own, such as cg.sized(L2Ball, width=30)"
+        )
     return rule
 
 
@@ -227,6 +234,10 @@ def _shown(key: str | type[nn.Module]) -> str:
 
 
 def _region_for(parameter: Parameter, rule: Region | Sized) -> Region:
+    if is_lazy(parameter.value):
+        raise ValueError(
+            f"parameter `{parameter.name}` has no shape yet: let the model see a batch first"
+        )
     try:
         region = rule if isinstance(rule, Region) else rule.region_for(parameter.value)
         region._checked(parameter.value)

@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor, nn
 
-from ._members import members
+from ._members import groups_of, members
 from .constrain import ParameterGroups
 from .regions import Free
 from .regions._answers import gaps, sums_of, violations
@@ -34,11 +34,14 @@ def fw_gap(
     At least 0, and 0 exactly at first-order critical points. ∇L is what stands in `p.grad`; or,
     given `batches` of (closure, size), the mean of the closures' gradients weighted by size (a
     closure zeroes the gradients, runs forward and backward on its batch), with the gradients at
-    hand put back afterwards. Free parameters, whose gap is infinite, and parameters without
-    gradient are left out. `per_parameter=True` gives a dict by name.
+    hand put back afterwards; buffers and random streams move on, as in any evaluation. Free
+    parameters, whose gap is infinite, and parameters without gradient are left out; if none has a
+    gradient, that is an error. `per_parameter=True` gives a dict by name.
     """
-    groups = optimizer.param_groups
+    groups = list(groups_of(optimizer))
     gradients = _present(groups) if batches is None else _mean_gradients(groups, batches)
+    if not gradients:
+        raise ValueError("no parameter has a gradient: run backward first, or give `batches`")
     signs = {p: -1 if group.get("maximize") else 1 for group in groups for p in group["params"]}
     found = [
         (name, (parameter, signs[parameter] * gradients[parameter], region))
@@ -61,7 +64,7 @@ def violation(
 
     `per_parameter=True` gives a dict by name.
     """
-    groups = getattr(optimizer_or_groups, "param_groups", optimizer_or_groups)
+    groups = groups_of(optimizer_or_groups)
     found = list(members(groups.renewed() if isinstance(groups, ParameterGroups) else groups))
     each = violations([(parameter, region) for _, parameter, region in found])
     names = [name for name, _, _ in found]
@@ -98,6 +101,12 @@ def _active(model: nn.Module, initial: Mapping[str, Tensor]) -> list[tuple[Tenso
     missing = [name for name in parameters if name not in initial]
     if missing:
         raise ValueError(f"`initial` lacks the parameters {', '.join(missing)}")
+    for name, parameter in parameters.items():
+        if initial[name].shape != parameter.shape:
+            raise ValueError(
+                f"`initial` has shape {tuple(initial[name].shape)} for parameter `{name}`, whose "
+                f"shape is {tuple(parameter.shape)}"
+            )
     return [
         (p.detach(), local(p).detach().abs() >= part_of(initial[n], p).abs())
         for n, p in parameters.items()

@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from .regions._base import positive
+
 
 class OpenLoop(LRScheduler):
     """The step 2/(t + 2) of the classical method, at every call of `step`.
@@ -19,7 +21,7 @@ class OpenLoop(LRScheduler):
     """
 
     def __init__(self, optimizer: Optimizer, *, scale: float = 1.0, last_epoch: int = -1) -> None:
-        self.scale = scale
+        self.scale = positive(scale, "scale")
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float | Tensor]:
@@ -46,6 +48,7 @@ class BandRule(LRScheduler):
     ) -> None:
         if not 0 < short < long:
             raise ValueError(f"`short` must lie below `long`, got {short} and {long}")
+        down, up = positive(down, "down"), positive(up, "up")
         self.optimizer = optimizer
         self.short, self.long, self.down, self.up = short, long, down, up
         self.losses: deque[float] = deque(maxlen=long)
@@ -76,6 +79,7 @@ class BandRule(LRScheduler):
         """Take up the losses of a saved rule; the learning rates are the optimizer's to restore."""
         self.losses = deque(state_dict["losses"], maxlen=self.long)
         self.last_epoch = state_dict["last_epoch"]
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
 
 def _mean(values: list[float]) -> Fraction | float:
@@ -98,12 +102,15 @@ def theorem_step(
     `steps` is T, `excess` L₀ − L*, `smoothness` M, `diameter` D. Without `beta` its least value
     2(L₀ − L*)/(M D²) is taken; all but T then cancel, and the step is 1/sqrt(2T).
     """
-    if steps < 1:
+    if not steps >= 1:
         raise ValueError(f"`steps` must be at least 1, got {steps!r}")
     if beta is None:
         return 1 / math.sqrt(2 * steps)
     if excess is None or smoothness is None or diameter is None:
         raise TypeError("with `beta`, give `excess`, `smoothness` and `diameter` too")
+    known = {"excess": excess, "smoothness": smoothness, "diameter": diameter, "beta": beta}
+    for name, value in known.items():
+        positive(value, name)
     least = 2 * excess / (smoothness * diameter**2)
     if beta < least:
         raise ValueError(f"`beta` must be at least 2·excess/(M·D²) = {least:.6g}, got {beta!r}")

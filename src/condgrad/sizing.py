@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .regions import Region
 from .regions._answers import norm_of
+from .regions._base import positive
 from .regions._shards import is_sharded
 
 _EXACT_BELOW = 300  # Γ overflows a double near 171, that is at n = 340
@@ -85,7 +86,8 @@ def sized(
         raise TypeError(f"`kind` must be a region class such as L2Ball, got {kind!r}")
     if (width is None) == (diameter is None):
         raise TypeError(f"give either `width` or `diameter` for {kind.__name__}, not both or none")
-    for name, value in (("width", width), ("diameter", diameter), ("at_zero", at_zero)):
-        if value is not None and not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"`{name}` must be positive and finite, got {value!r}")
+    sizes = (("width", width), ("diameter", diameter), ("std", std), ("at_zero", at_zero))
+    for name, value in sizes:
+        if value is not None:
+            positive(value, name)
     return Sized(kind, width, diameter, std, at_zero, options)

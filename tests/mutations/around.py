@@ -48,13 +48,13 @@ MUTANTS = [
         ),
         (
             "starts are moved though only asked about",
-            "        if excess and move:",
-            "        if excess:",
+            "    if strays and not move:",
+            "    if False:",
         ),
         (
             "a size beside a settled region is ignored",
-            "if size and isinstance(rule, Region):",
-            "if False:",
+            "    if size:\n        shown",
+            "    if False:\n        shown",
         ),
         (
             "the buffers of the model are forgotten",

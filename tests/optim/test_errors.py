@@ -134,10 +134,12 @@ OF_SOME = {
     "momentum": (-0.1, 1.0, 1.5, math.nan, "a", None),
     "rescale": ("radius", 1.0, "Diameter"),
     "ties": ("last", None, True),
-    "seed": (-1, 2**63, math.nan, "a", None),
+    "seed": (-1, 2**63, math.nan, 0.5, "a", None),
+    "foreach": ("no", 0.5),
+    "betas": ((0.9,), 0.9, (0.9, 0.99, 0.999), None),
     "weight_decay": (-0.1, math.nan, math.inf),
-    "inner": (0, -1, 2.5, None),
-    "delta": (0.0, -1.0, math.nan, math.inf),
+    "inner": (0, -1, 2.5, True, None),
+    "delta": (0.0, -1.0, math.nan, math.inf, "a", None),
 }
 SETTINGS = [
     (kind, name, value)

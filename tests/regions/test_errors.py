@@ -95,8 +95,12 @@ def test_blocks_hold_one_bounded_region(kind):
     for wrong in [cg.PerRow(cg.L2Ball(1.0)), cg.PerFilter(cg.L2Ball(1.0)), cg.Free()]:
         with pytest.raises(ValueError, match=says("`region`", kind.__name__)):
             kind(wrong)
-    with pytest.raises(TypeError, match=says("`region`", kind.__name__)):
-        kind.from_diameter(1.0, (3, 4, 5))
+    for wrong in [None, cg.L2Ball(7.0), "L2Ball", int]:
+        with pytest.raises(TypeError, match=says("`region`", kind.__name__, f"got {wrong!r}")):
+            kind.from_diameter(1.0, (3, 4, 5), region=wrong)
+    for shape in [(), (3,), (0, 4, 5), (3, 0, 5)]:
+        with pytest.raises(ValueError, match=r"tensor of shape|is empty"):
+            kind.from_diameter(1.0, shape, region=cg.L2Ball)
 
 
 def questions(region):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..regions import Free, Region
-from ..regions._base import working
+from ..regions._base import positive, working
 from ..regions._measure import Program, Sum
 from ..regions._sharded import vertex
 from ..regions._shards import Shard, local
@@ -106,10 +105,10 @@ class Adaptive(FrankWolfe):
 
     def _check_group(self, group: dict[str, Any]) -> None:
         super()._check_group(group)
-        if not (isinstance(group["inner"], int) and group["inner"] >= 1):
-            raise ValueError(f"`inner` must be an int of at least 1, got {group['inner']!r}")
-        if not (group["delta"] > 0 and math.isfinite(group["delta"])):
-            raise ValueError(f"`delta` must be positive and finite, got {group['delta']!r}")
+        inner = group["inner"]
+        if isinstance(inner, bool) or not (isinstance(inner, int) and inner >= 1):
+            raise ValueError(f"`inner` must be an int of at least 1, got {inner!r}")
+        positive(group["delta"], "delta")
 
     @torch.no_grad()
     def step(self, closure: Closure | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -283,7 +282,10 @@ class AdamSFW(Adaptive):
 
     def _check_group(self, group: dict[str, Any]) -> None:
         super()._check_group(group)
-        for place, beta in enumerate(group["betas"]):
+        betas = group["betas"]
+        if not (isinstance(betas, (tuple, list)) and len(betas) == 2):
+            raise TypeError(f"`betas` must be a pair of numbers, got {betas!r}")
+        for place, beta in enumerate(betas):
             check_range(f"betas[{place}]", beta, 0, 1)
 
     def _directions(

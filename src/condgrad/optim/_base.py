@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from numbers import Real
+from numbers import Integral, Real
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -136,7 +136,8 @@ class ConstrainedOptimizer(Optimizer):
             if found != region and not is_printed(region, found):
                 raise ValueError(
                     f"`state_dict` was saved over {found} in group {number}, which here is in "
-                    f"{region!r}: load it into an optimizer over the same regions"
+                    f"{region!r}: load it into an optimizer over the same regions; sizes by width "
+                    "are those of the start that `constrain` sees, or of its `std`"
                 )
             saved["region"] = region
             for name, value in self.defaults.items():  # those that an older version did not know
@@ -171,6 +172,10 @@ class FrankWolfe(ConstrainedOptimizer):
             check_choice("rescale", group["rescale"], (None, "diameter", "gradient"))
         check_choice("ties", group["ties"], ("random", "first"))
         check_range("seed", group["seed"], 0, 2**63)
+        if not isinstance(group["seed"], Integral):
+            raise TypeError(f"`seed` must be an int, got {group['seed']!r}")
+        if "foreach" in group:
+            check_choice("foreach", group["foreach"], (True, False, None))
 
     def _directions(
         self, group: dict[str, Any], grads: list[Tensor], states: list[dict[str, Any]]

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self
 
 import torch
@@ -22,12 +23,13 @@ SLACK = 32.0
 """How many machine epsilons outside still count as inside: what rounding alone may do."""
 
 
-def positive(value: float, name: str, owner: type) -> float:
+def positive(value: float, name: str, owner: type | None = None) -> float:
     """The value as a float, if it is a positive finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"`{name}` of {owner.__name__} must be a number, got {value!r}")
+    named = f"`{name}`" if owner is None else f"`{name}` of {owner.__name__}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{named} must be a number, got {value!r}")
     if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"`{name}` of {owner.__name__} must be positive and finite, got {value!r}")
+        raise ValueError(f"{named} must be positive and finite, got {value!r}")
     return float(value)
 
 

@@ -41,12 +41,16 @@ class _Blocks(Region):
         cls, diameter: float, shape: Sequence[int], *, region: type[Region] | None = None, **kw: Any
     ) -> Self:
         """Blocks in regions of the given kind, whose product has the given diameter."""
-        if region is None:
+        if not (isinstance(region, type) and issubclass(region, Region)):
             raise TypeError(
-                f"`region` is missing: {cls.__name__}.from_diameter needs a region type"
+                f"`region` of {cls.__name__}.from_diameter must be a region class such as L2Ball, "
+                f"got {region!r}"
             )
-        wanted = positive(diameter, "diameter", cls) / math.sqrt(shape[0])
-        return cls(region.from_diameter(wanted, shape[1:], **kw))
+        wanted = positive(diameter, "diameter", cls)
+        blocks = max(math.prod(shape[:1]), 1)
+        made = cls(region.from_diameter(wanted / math.sqrt(blocks), shape[1:], **kw))
+        made._check_shape(shape)
+        return made
 
     def _oracle(self, x: Tensor, draw: Draw | None, lead: int = 0) -> Tensor:
         return self.region._oracle(x, draw, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self
 
 import torch
@@ -32,7 +33,7 @@ class Box(VectorRegion):
     def __post_init__(self) -> None:
         for name in ("low", "high"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
+            if isinstance(value, bool) or not isinstance(value, Real):
                 raise TypeError(f"`{name}` of Box must be a number, got {value!r}")
             if not math.isfinite(value):
                 raise ValueError(f"`{name}` of Box must be finite, got {value!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -39,11 +40,13 @@ def _counted(k: Any, owner: object) -> Count:
     """The count, if it is one: an int, a fraction in (0, 1], or a pair of both."""
     name = type(owner).__name__
     if isinstance(k, (tuple, list)):
-        if len(k) != 2 or not isinstance(k[0], int) or not isinstance(k[1], float):
+        pair = [_counted(each, owner) for each in k]
+        if [type(each) for each in pair] != [int, float]:
             raise TypeError(f"`k` of {name} as a pair must be (count, fraction), got {k!r}")
-        return (_counted(k[0], owner), _counted(k[1], owner))  # pyright: ignore[reportReturnType]
-    if isinstance(k, bool) or not isinstance(k, (int, float)):
+        return tuple(pair)  # pyright: ignore[reportReturnType]
+    if isinstance(k, bool) or not isinstance(k, Real):
         raise TypeError(f"`k` of {name} must be a count, a fraction or a pair of both, got {k!r}")
+    k = int(k) if isinstance(k, Integral) else float(k)  # as a checkpoint's text tells it
     if isinstance(k, int) and k < 1:
         raise ValueError(f"`k` of {name} must be at least 1, got {k!r}")
     if isinstance(k, float) and not 0 < k <= 1:
