@@ -17,11 +17,11 @@ checkpoint (kept beside the records, in `.state`, until the run has ended).
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
 import math
 import os
-import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -39,6 +39,7 @@ except ImportError:  # Windows: two processes on one record are then not told ap
     fcntl = None
 
 Row = dict[str, float | int]
+_SUM = b"sha256:"  # what a checkpoint begins with, then its sum
 
 
 class BusyError(RuntimeError):
@@ -100,7 +101,7 @@ class Store:
     def read(self, run: Run) -> Record | None:
         """The record of this run as far as it got, or None where there is none."""
         path = self.path(run)
-        return read(path) if path.exists() else None
+        return _of(run, path) if path.exists() else None
 
     def all(self) -> Iterator[Record]:
         """Every record of the folder, by name."""
@@ -141,15 +142,16 @@ class Journal:
 
     def record(self) -> Record:
         """What is on disk."""
-        return read(self._path) if self._path.exists() else Record(self.run)
+        return _of(self.run, self._path) if self._path.exists() else Record(self.run)
 
     def resume(self) -> dict[str, Any] | None:
         """The last checkpoint, or None: from the start. The record is cut back to that epoch."""
         state = self._load()
         epoch = -1 if state is None else state["epoch"]
         lines = [line for line in _lines(self._path) if _before(line, epoch)]
-        if state is None:
-            lines = [{"run": self.run.to_dict()}]
+        if state is None or sum("epoch" in line for line in lines) <= epoch:
+            # No checkpoint, or one that is ahead of the record: a part of that was lost.
+            state, epoch, lines = None, -1, [{"run": self.run.to_dict()}]
         lines.append({"start": {"epoch": max(epoch, 0), **environment(self.run.device)}})
         _replace(self._path, "".join(map(_dump, lines)).encode())
         return state
@@ -169,7 +171,8 @@ class Journal:
 
         buffer = io.BytesIO()
         torch.save(state, buffer)
-        _replace(self.checkpoint, buffer.getvalue())
+        content = buffer.getvalue()
+        _replace(self.checkpoint, _SUM + hashlib.sha256(content).digest() + content)
 
     def finish(self, status: str, weights: Mapping[str, np.ndarray] | None = None) -> None:
         """Close the record."""
@@ -181,9 +184,16 @@ class Journal:
 
         if not (self.checkpoint.exists() and self._path.exists()):
             return None
-        # A checkpoint of another version of torch may not load; the run then starts anew.
-        with suppress(RuntimeError, pickle.UnpicklingError, EOFError):
-            return torch.load(self.checkpoint, map_location="cpu", weights_only=True)
+        content = self.checkpoint.read_bytes()
+        if content.startswith(_SUM):  # torch's own sums are not looked at when it loads
+            start = len(_SUM) + hashlib.sha256().digest_size
+            known, content = content[len(_SUM) : start], content[start:]
+            if hashlib.sha256(content).digest() != known:
+                return None
+        # A checkpoint of another version of torch may not load; the run then starts anew. What
+        # torch raises depends on where it stumbles.
+        with suppress(Exception):
+            return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         return None
 
     def _write(self, *lines: dict[str, Any]) -> None:
@@ -194,7 +204,27 @@ class Journal:
 
 
 def read(path: Path) -> Record:
-    """The record in this file."""
+    """The record in this file; raises `RecordError`."""
+    try:
+        return _read(path)
+    except RecordError:
+        raise
+    except OSError as error:
+        raise RecordError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        text = f"{path} is no record as this version knows them ({error}): delete it and run again"
+        raise RecordError(text) from error
+
+
+def _of(run: Run, path: Path) -> Record:
+    """The record in this file, which should be that of this run."""
+    record = read(path)
+    if record.run != run:
+        raise RecordError(f"{path} holds the record of {record.run.key}: delete it and run again")
+    return record
+
+
+def _read(path: Path) -> Record:
     found: dict[str, list[Any]] = {}
     for line in _lines(path):
         ((kind, value),) = line.items()
@@ -202,9 +232,12 @@ def read(path: Path) -> Record:
     if "run" not in found:
         raise RecordError(f"{path} is no record: its first line must hold the run; delete it")
     packed = found.get("weights", [{}])[-1]
+    epochs = tuple(_numbers(row) for row in found.get("epoch", []))
+    if [row["epoch"] for row in epochs] != list(range(len(epochs))):
+        raise ValueError("its epochs do not follow one another")
     return Record(
         run=Run.from_dict(found["run"][0]),
-        epochs=tuple(_numbers(row) for row in found.get("epoch", [])),
+        epochs=epochs,
         times=tuple(found.get("time", [])),
         starts=tuple(found.get("start", [])),
         weights={name: _unpack(w) for name, w in packed.items()},

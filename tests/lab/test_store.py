@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 from condgrad_lab import store as module
 from condgrad_lab.spec import Data, Optimizer, Run
-from condgrad_lab.store import BusyError, Store, settled
+from condgrad_lab.store import BusyError, RecordError, Store, settled
 
 RUN = Run(Data("mnist"), "linear", Optimizer("SGD", lr=0.1), epochs=4)
 WEIGHTS = {"classify.weight": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)}
@@ -166,10 +167,40 @@ def test_numbers_without_a_checkpoint_are_found_again(store, whole):
 def test_a_checkpoint_that_does_not_load_is_left_behind(store, whole):
     with store.open(RUN) as journal:
         work(journal, epochs=2)
-    (store.folder / ".state" / f"{RUN.key}.pt").write_bytes(b"not a checkpoint")
+    checkpoint = store.folder / ".state" / f"{RUN.key}.pt"
+    good = checkpoint.read_bytes()
+    first, last = good.index(b"PK"), len(good) - 1
+    for bad in (
+        b"not a checkpoint",
+        good[: len(good) // 2],
+        good[first : len(good) // 2],  # one of an older version, without its sum
+        *(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :] for at in range(0, last, last // 40)),
+    ):
+        checkpoint.write_bytes(bad)
+        with store.open(RUN) as journal:
+            assert journal.resume() is None
+    checkpoint.write_bytes(bad)
     with store.open(RUN) as journal:
         work(journal)
     assert settled(store.path(RUN)) == whole
+
+
+def test_a_checkpoint_of_an_older_version_is_taken_up(store):
+    with store.open(RUN) as journal:
+        work(journal, epochs=2)
+        content = journal.checkpoint.read_bytes()
+        journal.checkpoint.write_bytes(content[content.index(b"PK") :])
+        assert journal.resume()["epoch"] == 2
+
+
+def test_a_checkpoint_ahead_of_its_record_is_left_behind(store, whole):
+    with store.open(RUN) as journal:
+        work(journal, epochs=3)
+    path = store.path(RUN)
+    path.write_text(path.read_text().partition('{"epoch": {"epoch": 2')[0])
+    with store.open(RUN) as journal:
+        work(journal)
+    assert settled(path) == whole
 
 
 def test_every_start_is_noted(store):
@@ -196,6 +227,39 @@ def test_a_damaged_record_is_named(store):
         store.read(RUN)
     path.write_text("")
     with pytest.raises(ValueError, match=r"is no record"):
+        store.read(RUN)
+
+
+DAMAGES = {
+    "other bytes": lambda text: "\udc92" + text,
+    "a list": lambda text: "[1, 2]\n" + text,
+    "two things in a line": lambda text: text.replace('{"start"', '{"end": "done", "start"', 1),
+    "no run": lambda text: '{"run": 3}\n',
+    "half a run": lambda text: '{"run": {"data": {"name": "mnist"}}}\n',
+    "a newer run": lambda text: text.replace('"batch"', '"bunch"', 1),
+    "an epoch without its number": lambda text: text.replace('{"epoch": 2', '{"epoc": 2'),
+    "an epoch lost": lambda text: re.sub(r'{"epoch": {"epoch": 2.*\n', "", text),
+    "an epoch twice": lambda text: re.sub(r'({"epoch": {"epoch": 2.*\n)', r"\1\1", text),
+    "half an array": lambda text: re.sub(r'("float32": ").', r"\1", text),
+    "another run": lambda text: text.replace('"seed": 0', '"seed": 7', 1),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_whatever_is_wrong_with_a_record_is_said_with_its_name(store, how):
+    with store.open(RUN) as journal:
+        work(journal)
+    path = store.path(RUN)
+    text = path.read_text()
+    path.write_text(DAMAGES[how](text), errors="surrogateescape")
+    assert path.read_text(errors="surrogateescape") != text
+    with pytest.raises(RecordError, match=rf"{RUN.key}\.jsonl .*: delete it and run again"):
+        store.read(RUN)
+
+
+def test_a_record_that_cannot_be_read_is_named(store):
+    store.path(RUN).mkdir(parents=True)
+    with pytest.raises(RecordError, match=rf"{RUN.key}\.jsonl cannot be read: "):
         store.read(RUN)
 
 
