@@ -1,6 +1,7 @@
 """The queue: what is left, how long it takes, and runs side by side that are the runs alone."""
 
 import dataclasses
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -132,6 +133,26 @@ def test_a_worker_that_dies_fails_its_run_alone(tmp_path):
     assert "SIGKILL: out of memory?" in next(e.text for e in events if e.kind == "failed")
     assert all(Store(tmp_path).read(run).ended for run in RUNS)
     assert Store(tmp_path).read(LONG).epoch >= 3
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_between_two_runs_fails_the_next_one(tmp_path):
+    events: list[Event] = []
+
+    def listen(event):
+        events.append(event)
+        if event.kind == "end" and len(dead) == 0:
+            for process in multiprocessing.active_children():
+                process.kill()
+                process.join()
+                dead.append(process)
+
+    dead = []
+    execute(RUNS, Settings(tmp_path), jobs=2, listen=listen)
+    last = {run: kinds(events, run)[-1] for run in RUNS}
+    assert len(dead) == 2
+    assert last[RUNS[2]] == "failed"  # what the first to end was to do next
+    assert set(last.values()) == {"end", "failed"}
 
 
 def _open_files(pid):

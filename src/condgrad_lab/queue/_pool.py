@@ -13,6 +13,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess, parent_process
@@ -95,7 +96,8 @@ class _Pool:
     def _give(self, worker: _Worker, waiting: deque[Run]) -> None:
         worker.run = waiting.popleft() if waiting and not self._settings.over else None
         if worker.run is not None:
-            worker.pipe.send(worker.run)
+            with suppress(OSError):  # it has died meanwhile, as `_heard` will find
+                worker.pipe.send(worker.run)
 
     def _heard(self, worker: _Worker) -> Event:
         assert worker.run is not None
