@@ -240,6 +240,7 @@ def test_wrong_words_are_named(condgrad, words, text):
         (["run"], "ARTIFACT"),
         (["run", "figure-0", "--jobs", "0"], "0 is not positive"),
         (["run", "figure-0", "--seeds", "x"], "'x' is neither 5 nor 3-7 nor 0,2,9"),
+        (["run", "figure-0", "--seeds", "0,5-3"], "'5-3' counts backwards; give 3-5"),
         (["dance"], "invalid choice"),
     ],
 )

@@ -47,7 +47,7 @@ def artifact_options(parser: argparse.ArgumentParser, *, all_by_default: bool = 
         nargs="*" if all_by_default else "+",
         help="such as figure-8, or all" + (" (all)" if all_by_default else ""),
     )
-    parser.add_argument("--scale", default="paper", help="smoke, small, short or paper (paper)")
+    parser.add_argument("--scale", default="paper", help="smoke, small or paper (paper)")
     parser.add_argument(
         "--seeds", type=seeds, metavar="N", help="5: the first five; 3-7 or 0,2,9: these"
     )
@@ -63,7 +63,10 @@ def seeds(text: str) -> tuple[int, ...]:
     for part in text.removesuffix(",").split(","):
         if not (match := re.fullmatch(r"(\d+)(?:-(\d+))?", part)):
             raise argparse.ArgumentTypeError(f"{text!r} is neither 5 nor 3-7 nor 0,2,9")
-        found += range(int(match[1]), int(match[2] or match[1]) + 1)
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first > last:
+            raise argparse.ArgumentTypeError(f"{part!r} counts backwards; give {last}-{first}")
+        found += range(first, last + 1)
     return tuple(dict.fromkeys(found))
 
 

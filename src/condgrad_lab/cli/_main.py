@@ -14,7 +14,9 @@ from condgrad_lab.cli._common import EXIT_CODES, UsageError
 def main(argv: Sequence[str] | None = None) -> int:
     """Answer a command line; returns the exit code."""
     arguments = _parser().parse_args(argv)
-    lacking = [name for name in ("numpy", "rich", "matplotlib", "pooch") if not find_spec(name)]
+    lacking = [
+        name for name in ("numpy", "rich", "matplotlib", "pooch", "PIL") if not find_spec(name)
+    ]
     if lacking:
         return _refuse(f"{', '.join(lacking)} is missing; install 'condgrad[lab]'")
     # Only now: `--help` and mistakes are answered without waiting for torch.

@@ -89,6 +89,30 @@ def test_each_runs_and_draws_at_smoke_scale(name, smoke, tmp_path):
 
 
 @asked_of_each
+def test_what_was_found_out_is_told_beside_what_it_was_found_in(name, smoke):
+    """Not beside records of another scale, and not where there are none."""
+    artifact = ARTIFACTS[name]
+    nothing = results(artifact, lambda label, seed: None)
+    for found in (artifact.results(smoke, "smoke"), nothing):
+        assert not any(
+            "here" in claim.note or "seeds" in claim.note for claim in artifact.judge(found)
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "text"),
+    [
+        ("figure-5", "per epoch: SVRF can gain on SFW", "here SVRF is ahead from the third"),
+        ("figure-9", "L5", "seeds 0 to 5 end between"),
+    ],
+)
+def test_what_was_found_out_is_told(name, line, text):
+    numbers = {"train_loss": [1.0, 0.5], "test_accuracy": [0.1, 0.9], "evaluations": [0, 9]}
+    found = results(ARTIFACTS[name], lambda label, seed: numbers)
+    assert text in verdicts(ARTIFACTS[name], found)[line].note
+
+
+@asked_of_each
 def test_each_draws_and_judges_without_records(name, tmp_path):
     artifact = ARTIFACTS[name]
     nothing = results(artifact, lambda label, seed: None)

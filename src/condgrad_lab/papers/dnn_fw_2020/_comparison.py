@@ -87,7 +87,8 @@ class Comparison(Artifact):
         return self.setup.lines(scale)
 
     def claims(self, results: Results) -> Sequence[Claim]:
-        race = Race(results, self.notes)
+        # What was found out holds for what it was found in.
+        race = Race(results, self.notes if results.scale in self.judged else {})
         return [
             race.can_gain("SVRF", "SFW"),
             race.can_gain("ORGFW", "SFW"),
@@ -135,7 +136,9 @@ class Race:
     def _claim(self, name: str, found: dict[str, tuple[str, float]], holds: bool) -> Claim:
         text = "; ".join(f"{number} {values}, p = {p:.3f}" for number, (values, p) in found.items())
         notes = [_OURS] if "SPIDER-FW" in name else []
-        note = "; ".join([*notes, self._notes[name]] if name in self._notes else notes)
+        if found and name in self._notes:
+            notes.append(self._notes[name])
+        note = "; ".join(notes)
         return Claim(name, "so it is", text, holds=holds if found else None, note=note)
 
     def _compared(self, first: str, second: str, per: str) -> dict[str, tuple[str, float]]:

@@ -22,7 +22,10 @@ TOLERANCE = 0.6
 
 @dataclass(frozen=True)
 class Column:
-    """A way to train the classifier, and the test accuracy that the paper prints for it."""
+    """A way to train the classifier, and the test accuracy that the paper prints for it.
+
+    `note` is what was found out about ours at the scale at which they are compared.
+    """
 
     optimizer: Optimizer
     accuracy: float
@@ -63,8 +66,16 @@ class WeightPictures(Artifact):
         }
 
     def claims(self, results: Results) -> Sequence[Claim]:
+        found = {label: accuracies(results, label) for label in self.columns}
+        judged = results.scale in self.judged  # what was found out holds for what it was found in
         return [
-            Claim.near(label, column.accuracy, accuracies(results, label), TOLERANCE, column.note)
+            Claim.near(
+                label,
+                column.accuracy,
+                found[label],
+                TOLERANCE,
+                column.note if judged and len(found[label]) else "",
+            )
             for label, column in self.columns.items()
         ]
 
