@@ -16,7 +16,7 @@ from condgrad_lab.queue import Event, Settings, _pool, _work, execute, plan
 from condgrad_lab.spec import Data, Optimizer, Rule, Run
 from condgrad_lab.store import Store, settled
 from condgrad_lab.train import _probe
-from lab.tiny import children, gone
+from lab.tiny import children, environment, gone
 
 DATA = Data("mnist", train=120, test=60, synthetic=True)
 RUN = Run(DATA, "mlp-32", Optimizer("SGD", lr=0.1), epochs=2, batch=40)
@@ -177,9 +177,7 @@ if __name__ == "__main__":
 @pytest.mark.slow
 def test_no_worker_outlives_a_parent_that_is_killed(tmp_path, cut_short):
     runs = [dataclasses.replace(LONG, seed=seed) for seed in range(2)]
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(tmp_path)], env={**os.environ, "PYTHONPATH": "tests"}
-    )
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path)], env=environment())
     paths = [Store(tmp_path).path(run) for run in runs]
     while not all(path.exists() and path.read_text().count("\n{") > 3 for path in paths):
         assert parent.poll() is None

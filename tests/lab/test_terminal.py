@@ -5,13 +5,12 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 
 import pytest
 
 from condgrad_lab.store import Store
-from lab.tiny import children, gone
+from lab.tiny import children, environment, gone
 
 PROGRAM = """
 import sys
@@ -23,10 +22,8 @@ sys.exit(main(sys.argv[1:]))
 
 
 def program(*words, **more):
-    environment = {**os.environ, "PYTHONPATH": "tests", "TERM": "xterm"}
-    environment |= {"WANDB_MODE": "offline", "COLUMNS": "120"}
-    command = [sys.executable, "-c", PROGRAM, *words]
-    return subprocess.Popen(command, env=environment, **more)
+    found = environment(TERM="xterm", WANDB_MODE="offline", COLUMNS="120")
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, *words], env=found, **more)
 
 
 @pytest.mark.slow
@@ -42,14 +39,21 @@ def test_weights_and_biases_hears_of_every_epoch_offline(tmp_path):
     assert b"violation" in written
 
 
+def epochs_of(folder):
+    """How many records have an epoch behind them."""
+    return sum(record.epoch > 0 for record in Store(folder).all())
+
+
 @pytest.mark.slow
 def test_ctrl_c_is_clean_and_a_terminal_sees_progress(tmp_path):
     terminal, inner = pty.openpty()
     words = ["run", "figure-long", "--jobs", "2", "--out", str(tmp_path)]
     process = program(*words, stdin=inner, stdout=inner, stderr=inner, start_new_session=True)
     os.close(inner)
-    shown, end = b"", time.time() + 100
-    while sum(record.epoch > 0 for record in Store(tmp_path).all()) < 2 and time.time() < end:
+    shown = b""
+    # Until both runs are under way and the screen has told of an epoch.
+    while b"test accuracy" not in shown or epochs_of(tmp_path) < 2:
+        assert process.poll() is None
         shown += os.read(terminal, 4096)
     workers = list(children(process.pid))
     assert len(workers) >= 2

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import os
 import random
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from condgrad_lab.spec import Data, Optimizer, Rule, Run, Schedule
 from condgrad_lab.store import Store, settled
 from condgrad_lab.train import Trial, _build, load, train
 from condgrad_lab.train._samples import generator, samples, seed_of
+from lab.tiny import environment
 
 MNIST = Data("mnist", train=230, test=90, synthetic=True)
 IMDB = Data("imdb", train=120, test=60, synthetic=True)
@@ -112,23 +112,34 @@ def test_dropout_and_buffers_are_taken_up_too(tmp_path, monkeypatch):
 
 CHILD = """
 import sys
+import time
 from condgrad_lab.store import Store
 from condgrad_lab.train import load, train
 from lab.test_train import KILLED
-with Store(sys.argv[1]).open(KILLED) as journal:
-    train(KILLED, load(KILLED.data), journal)
+folder, last = sys.argv[1:]
+# However late the blow comes, it finds the run alive.
+wait = lambda row: time.sleep(1e6 if row["epoch"] >= int(last) else 0)
+with Store(folder).open(KILLED) as journal:
+    train(KILLED, load(KILLED.data), journal, watch=wait)
 """
-KILLED = dataclasses.replace(RUNS["schedule"], epochs=300)  # seconds: enough to be killed in
+KILLED = dataclasses.replace(RUNS["schedule"], epochs=100)
+
+
+def under_way(path, starts, epoch):
+    """Whether the run has begun, or gone on, so many times, and is beyond this epoch."""
+    text = path.read_text() if path.exists() else ""
+    return text.count('{"start"') == starts and text.count('\n{"epoch"') > epoch + 1
 
 
 @pytest.mark.slow
 def test_a_run_killed_at_any_moment_gives_the_same_record(tmp_path):
     trained(KILLED, tmp_path / "whole")
     store, rng = Store(tmp_path / "killed"), random.Random(0)
-    path, environment = store.path(KILLED), {**os.environ, "PYTHONPATH": "tests"}
-    for goal in (1, 15, 30):
-        child = subprocess.Popen([sys.executable, "-c", CHILD, str(store.folder)], env=environment)
-        while not (path.exists() and path.read_text().count('\n{"epoch"') > goal):
+    path = store.path(KILLED)
+    for starts, (goal, last) in enumerate(((1, 30), (31, 60), (61, 90)), 1):
+        command = [sys.executable, "-c", CHILD, str(store.folder), str(last)]
+        child = subprocess.Popen(command, env=environment())
+        while not under_way(path, starts, goal):
             assert child.poll() is None
             time.sleep(0.002)
         time.sleep(rng.uniform(0, 0.03))

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 import types
+from pathlib import Path
 from typing import ClassVar
 
 from matplotlib.figure import Figure
@@ -75,6 +76,13 @@ def install():
         setattr(condgrad_lab, module.__name__.rpartition(".")[2], module)
 
 
+def environment(**more):
+    """That of a process which is to find these tests, and the sources that they are about."""
+    tests = str(Path(__file__).parents[1])
+    paths = [tests, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
+
+
 def children(parent):
     """The processes that this one started."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -86,8 +94,8 @@ def children(parent):
             continue
 
 
-def gone(pids, seconds=20):
-    """Whether the processes end, soon if not at once."""
+def gone(pids, seconds=600):
+    """Whether the processes end, if not at once; a machine may be busy."""
     end = time.time() + seconds
     while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.time() < end:
         time.sleep(0.01)

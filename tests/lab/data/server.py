@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+LIMIT = 600  # seconds for what never comes; a machine may be busy
+
 
 class Web:
     """What is served, by path, and what was asked for."""
@@ -39,7 +41,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         if self.path in web.stalled:
             web.halfway.set()
-            web.released.wait(60)
+            web.released.wait(LIMIT)
         self.wfile.write(content[half:])
 
     def log_message(self, *args: object) -> None:

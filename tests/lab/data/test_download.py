@@ -1,7 +1,6 @@
 """Downloads from a server on this machine: good, missing, cut short, stuck, not there."""
 
 import socket
-import time
 
 import pytest
 
@@ -54,12 +53,12 @@ def test_a_file_cut_short_is_refused(web, tmp_path):
         download(web.address + NAME, tmp_path, Progress())
 
 
-def test_a_server_that_falls_silent_is_given_up_soon(web, tmp_path):
+def test_a_server_that_falls_silent_is_given_up(web, tmp_path):
+    """It would go on when the test is over: who waits for that gets the file."""
     web.stalled.add("/" + NAME)
-    start = time.monotonic()
     with pytest.raises(DataMissingError, match="timed out"):
         download(web.address + NAME, tmp_path, Progress(), timeout=0.2)
-    assert time.monotonic() - start < 3
+    assert not web.released.is_set()
 
 
 def test_a_server_that_is_not_there_is_said(tmp_path):

@@ -4,23 +4,22 @@ import os
 import selectors
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from condgrad_lab.data import Progress
 from condgrad_lab.data.sources import obtain
 from lab.data import tiny
+from lab.data.server import LIMIT
+from lab.tiny import environment
 
-TESTS = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills with a signal")
 
 
 def start(*arguments):
-    environment = os.environ | {"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, "-m", "lab.data.child", *map(str, arguments)],
-        env=environment,
+        env=environment(OMP_NUM_THREADS="1"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -30,7 +29,7 @@ def start(*arguments):
 def test_a_killed_download_leaves_no_file_and_the_next_one_works(web, cache):
     web.stalled.add("/t10k-images-idx3-ubyte.gz")
     with start("fetch", cache, web.address) as child:
-        assert web.halfway.wait(30), child.communicate()
+        assert web.halfway.wait(LIMIT), child.communicate()
         child.kill()
     assert child.returncode < 0
     left = [path.name for path in cache.iterdir() if not path.name.startswith(".")]
@@ -48,11 +47,11 @@ def test_of_two_processes_one_fetches_and_both_have_it(web, cache):
     # Whichever is first is held up in the middle of its download until the other has come.
     web.stalled.add("/train-labels-idx1-ubyte.gz")
     with start("fetch", cache, web.address) as one, start("fetch", cache, web.address) as two:
-        assert web.halfway.wait(30), (one.communicate(), two.communicate())
+        assert web.halfway.wait(LIMIT), (one.communicate(), two.communicate())
         said = said_by_either(one, two, until="waiting")
         assert said == "tiny: waiting for another process that fetches it"
         web.released.set()
-        answers = [child.communicate(timeout=30) for child in (one, two)]
+        answers = [child.communicate(timeout=LIMIT) for child in (one, two)]
     assert [child.returncode for child in (one, two)] == [0, 0], answers
     last = [out.splitlines()[-1] for out, _ in answers]
     assert last[0] == last[1]
@@ -65,7 +64,7 @@ def said_by_either(*children, until):
     with selectors.DefaultSelector() as selector:
         for child in children:
             selector.register(child.stdout, selectors.EVENT_READ)
-        while ready := selector.select(timeout=30):
+        while ready := selector.select(timeout=LIMIT):
             for key, _ in ready:
                 line = key.fileobj.readline()
                 if until in line or not line:
@@ -77,7 +76,7 @@ def test_a_process_killed_at_any_step_of_placing_leaves_all_or_nothing(cache):
     """Once into an empty cache, once over an older copy."""
     cache.mkdir()
     with start("deaths", cache) as child:
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=LIMIT)
     assert child.returncode == 0, err
     for first, told in zip((True, False), out.split("again\n"), strict=True):
         killed, states = zip(*(line.split(" ", 1) for line in told.splitlines()), strict=True)

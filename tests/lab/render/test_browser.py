@@ -68,7 +68,7 @@ def look(page, folder, width=1200, dark=False):
         f"--window-size={width},900", f"--blink-settings=preferredColorScheme={0 if dark else 1}",
         "--dump-dom", probed.as_uri(),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     found = re.search(r'<pre id="report">(.*?)</pre>', done.stdout, re.DOTALL)
     assert found, done.stderr
     report = json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
