@@ -201,6 +201,19 @@ MUTANTS = [
             "together, a step beyond the vertex by the gradient rule",
             "return [min(rate * size / gap, 1.0) for rate, size, gap in triples]",
             "return [rate * size / gap for rate, size, gap in triples]",
+            MANY,
+        ),
+        (
+            "together, ways whose squares overflow",
+            "if not (low < min(gaps) and max(gaps) < high):",
+            "if 0.0 in gaps:",
+            f"{CONTRACT} -k unit_of_length",
+        ),
+        (
+            "together, one by one all the same",
+            "if not self._shares or not self._moved():",
+            "if True:",
+            "tests/optim/test_speed.py",
         ),
         (
             "together, all with the radius of the first",

@@ -22,9 +22,9 @@ from ..regions import (
     ProbabilitySimplex,
     UnitSimplex,
 )
-from ..regions._measure import Norm
+from ..regions._measure import Norm, safe_range
 from ..regions._ties import Draw
-from ..regions._together import Listed, Numbers, Tensors, Unsettled
+from ..regions._together import Listed, Numbers, Tensors, Unsettled, norms_of
 from ._move import RECALL_EVERY, Work, move, over_diameter, recall
 from ._roster import Works
 
@@ -72,7 +72,7 @@ class Team:
         try:
             sizes = self._sizes(piece, directions)
             vertices = self._region._answer(directions, piece)
-            lengths = self._lengths(piece, sizes, parameters, vertices)
+            lengths = self._lengths(sizes, parameters, vertices)
         except Unsettled:
             return False
         torch._foreach_lerp_(parameters, vertices.each, lengths)
@@ -89,14 +89,16 @@ class Team:
         return piece.answer(Norm(directions)) if self._rescale == "gradient" else None
 
     def _lengths(
-        self, piece: Listed, sizes: Numbers | None, starts: list[Tensor], vertices: Tensors
+        self, sizes: Numbers | None, starts: list[Tensor], vertices: Tensors
     ) -> list[float]:
         """The step lengths a, in [0, 1]."""
         works = self._works
         rates = [float(work.lr) for work in works]
         if sizes is not None:
-            ways: Any = Tensors(torch._foreach_sub(vertices.each, starts))
-            gaps = piece.answer(Norm(ways))
+            gaps = norms_of(list(torch._foreach_sub(vertices.each, starts)))
+            low, high = safe_range(starts[0].dtype)
+            if not (low < min(gaps) and max(gaps) < high):  # too short, or too long, for a square
+                raise Unsettled
             triples = zip(rates, sizes, gaps, strict=True)
             return [min(rate * size / gap, 1.0) for rate, size, gap in triples]
         if self._rescale == "diameter":

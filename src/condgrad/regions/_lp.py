@@ -148,8 +148,10 @@ class L2Ball(_Ball):
         return 2 * self.radius
 
     def _measure(self, x: Tensor, piece: Piece) -> Program[Any]:
+        if not isinstance(x, Tensor):  # a bundle, which answers with norms that are in range
+            return None, (yield Norm(x))
         low, high = safe_range(x.dtype)
-        if x.device.type == "cpu":
+        if x.is_cpu:
             norm = yield Norm(x)
             if decided(norm > low) and decided(norm < high):
                 return None, norm

@@ -65,9 +65,6 @@ class Numbers(list[Any]):
     def __gt__(self, other: Any) -> Any:
         return self._with(other, operator.gt)
 
-    def __lt__(self, other: Any) -> Any:
-        return self._with(other, operator.lt)
-
     def __ge__(self, other: Any) -> Any:
         return self._with(other, operator.ge)
 
@@ -94,8 +91,6 @@ class Tensors:
     """Several tensors of one dtype on the host, treated as one."""
 
     __slots__ = ("each",)
-
-    device = torch.device("cpu")
 
     def __init__(self, each: Iterable[Tensor]) -> None:
         self.each = list(each)
