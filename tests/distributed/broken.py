@@ -1,7 +1,9 @@
 """Ranks that do not do as the others do."""
 
+import datetime
 import os
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -32,36 +34,45 @@ def made(regions, kind=cg.SFW, **settings):
 
 
 def tried(optimizer, params):
-    """What an error says, how long it took to come, and whether anything moved."""
+    """What an error says, and whether anything moved."""
     before = [p.detach().to_local().clone() for p in params]
-    begun = time.monotonic()
     try:
         optimizer.step()
     except Exception as error:
         stayed = all(
             torch.equal(p.detach().to_local(), old) for p, old in zip(params, before, strict=True)
         )
-        return type(error).__name__, str(error), time.monotonic() - begun, stayed
+        return type(error).__name__, str(error), stayed
     return None
 
 
-def killed(kind):
+def patient_for(seconds):
+    """From now on this rank waits so long for the others; until now it was as long as it took."""
+    dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=seconds))
+
+
+def killed(kind, patience):
     """Rank 1 dies before its step."""
     params, optimizer = made(REGIONS[kind])
     optimizer.step()
     if dist.get_rank() == 1:
         os._exit(1)
+    patient_for(patience)
     return tried(optimizer, params)
 
 
-def left_out(seconds):
-    """Rank 1 does not step."""
+def left_out(patience, gone):
+    """Rank 1 does not step, and lives until rank 0 has given up."""
     params, optimizer = made(REGIONS["split"])
     optimizer.step()
     if dist.get_rank() == 1:
-        time.sleep(seconds)
+        while not Path(gone).exists():
+            time.sleep(0.01)
         os._exit(1)
-    return tried(optimizer, params)
+    patient_for(patience)
+    answer = tried(optimizer, params)
+    Path(gone).touch()
+    return answer
 
 
 def missing_gradient(kind, optimizer=cg.SFW):

@@ -5,39 +5,39 @@ import pytest
 import condgrad as cg
 from distributed import broken
 
-TIMEOUT = 2
+PATIENCE = 2
+"""Seconds after which a rank gives the others up, where that is what is asked about."""
 
 
 @pytest.fixture(scope="module")
 def pair(nursery):
-    team = nursery.team(2, timeout=30)
+    team = nursery.team(2)
     yield team
     team.close()
 
 
 @pytest.mark.parametrize("kind", ["split", "whole"])
 def test_a_rank_dies(nursery, kind):
-    team = nursery.team(2, timeout=TIMEOUT)
-    (answer, _), failures = team.outcomes(broken.killed, kind)
+    team = nursery.team(2)
+    (answer, _), failures = team.outcomes(broken.killed, kind, PATIENCE)
     team.close()
     assert failures == {1: "died"}
-    name, text, seconds, stayed = answer
+    name, text, stayed = answer
     assert name == "RuntimeError"
     assert "ranks 0, 1 hold sharded parameters between them" in text
     assert "one has died, leaves this step out, or steps over other parameters" in text
     assert "The process group says: " in text
-    assert seconds < 3 * TIMEOUT + 30
     assert stayed
 
 
-def test_a_rank_leaves_a_step_out(nursery):
-    team = nursery.team(2, timeout=TIMEOUT)
-    (answer, _), _ = team.outcomes(broken.left_out, 3 * TIMEOUT)
+def test_a_rank_leaves_a_step_out(nursery, tmp_path):
+    """The other one lives on meanwhile: it is patience that ends the wait."""
+    team = nursery.team(2)
+    (answer, _), _ = team.outcomes(broken.left_out, PATIENCE, str(tmp_path / "gone"))
     team.close()
-    name, text, seconds, stayed = answer
+    name, text, stayed = answer
     assert name == "RuntimeError"
     assert "leaves this step out" in text
-    assert TIMEOUT - 1 < seconds < 3 * TIMEOUT
     assert stayed
 
 
@@ -48,7 +48,7 @@ def test_a_rank_has_no_gradient(pair, kind, optimizer):
         kind = "sparse"  # where the nearest point of the last region takes a message
     for failed, after, steps in pair.ask(broken.missing_gradient, kind, optimizer):
         assert after is None, "the ranks cannot go on"
-        name, text, _, stayed = failed
+        name, text, stayed = failed
         assert name == "ValueError"
         last = len(broken.REGIONS[kind]) - 1
         assert f"parameter `{last}.0` has a gradient on some ranks but none on 1" in text
@@ -57,7 +57,7 @@ def test_a_rank_has_no_gradient(pair, kind, optimizer):
 
 
 def test_ranks_have_rates_of_their_own(pair):
-    for name, text, _, stayed in pair.ask(broken.other_rate):
+    for name, text, stayed in pair.ask(broken.other_rate):
         assert name == "ValueError"
         assert "`lr` of parameter `1.0` differs between the ranks (0.1 on 0, 0.2 on 1)" in text
         assert stayed
@@ -65,7 +65,7 @@ def test_ranks_have_rates_of_their_own(pair):
 
 @pytest.mark.parametrize("how", ["region", "rule"])
 def test_ranks_step_over_different_things(pair, how):
-    for name, text, _, stayed in pair.ask(broken.other_works, how):
+    for name, text, stayed in pair.ask(broken.other_works, how):
         assert name == "ValueError"
         assert "ranks 1 step over other parameters, regions or step rules than rank 0" in text
         assert stayed
