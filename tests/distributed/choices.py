@@ -1,15 +1,21 @@
 """Directions full of ties and extremes, and what regions answer to them in pieces and whole."""
 
+import contextlib
+import unittest.mock
+
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 import condgrad as cg
+from condgrad.regions import _tally
 from condgrad.regions._base import working
 from condgrad.regions._lead import Task, lead
+from condgrad.regions._measure import decided
 from condgrad.regions._sharded import vertex
 from condgrad.regions._shards import shard_of
 from condgrad.regions._ties import FIRST, Draw
-from distributed.layouts import placed
+from distributed.layouts import placed, run
 from inputs import generator, normal
 
 SHAPES = ((37,), (3, 11), (1,), (5, 4, 3), (2048,), (40, 31))
@@ -54,6 +60,34 @@ def directions(shape, dtype):
         "infinite": torch.where(x == x.max(), torch.inf, x),
         "not a number": torch.where(x == x.max(), torch.nan, x),
     }
+
+
+@contextlib.contextmanager
+def as_elsewhere():
+    """On the host, what is done on an accelerator, where looking at a number would be to wait."""
+    code = decided.__code__
+    with unittest.mock.patch.object(_tally, "_on_host", return_value=False):
+        decided.__code__ = _unlooked.__code__
+        try:
+            yield
+        finally:
+            decided.__code__ = code
+
+
+def _unlooked(condition):
+    return not isinstance(condition, Tensor) and bool(condition)  # names of the other's module
+
+
+def unequal_elsewhere(layout, dtype):
+    """As below; nothing is known there before the ranks have spoken, and all is asked."""
+    with as_elsewhere():
+        return unequal(layout, dtype)
+
+
+def run_elsewhere(*args):
+    """The iterates, found that way."""
+    with as_elsewhere():
+        return run(*args)
 
 
 def unequal(layout, dtype):

@@ -1,4 +1,4 @@
-"""One team of four ranks for all tests; and short-lived ones for those that need their own."""
+"""One team of each size for all tests; and short-lived ones for those that need their own."""
 
 import pytest
 
@@ -14,12 +14,22 @@ def nursery():
 
 @pytest.fixture(scope="session")
 def _keeper():
-    return []
+    return {}
 
 
 @pytest.fixture
-def four(nursery, _keeper):
-    """Four ranks; others, if the last ones have been lost."""
-    if not (_keeper and _keeper[-1].alive):
-        _keeper.append(nursery.team(4))
-    return _keeper[-1]
+def team_of(nursery, _keeper):
+    """So many ranks; others, if the last ones have been lost."""
+
+    def found(size):
+        if size not in _keeper or not _keeper[size].alive:
+            _keeper[size] = nursery.team(size)
+        return _keeper[size]
+
+    return found
+
+
+@pytest.fixture
+def four(team_of):
+    """Four ranks."""
+    return team_of(4)

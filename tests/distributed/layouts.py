@@ -110,7 +110,8 @@ SOME = range(len(RULES) - 1, len(members()), len(RULES))
 
 @functools.cache
 def mesh(*sizes):
-    return init_device_mesh("cpu", sizes, mesh_dim_names=("outer", "inner")[: len(sizes)])
+    names = ("outer", "inner", "innermost")
+    return init_device_mesh("cpu", sizes, mesh_dim_names=names[: len(sizes)])
 
 
 def pairs():
@@ -130,9 +131,16 @@ PLACED = {
     "columns": (lambda: mesh(4), (Shard(-1),)),
     "hybrid": (lambda: mesh(2, 2), (Replicate(), Shard(0))),
     "grid": (lambda: mesh(2, 2), (Shard(0), Shard(-1))),
+    "turned": (lambda: mesh(2, 2), (Shard(-1), Shard(0))),
+    "twice": (lambda: mesh(2, 2), (Shard(0), Shard(0))),
     "strided": (lambda: mesh(2, 2), (_StridedShard(0, split_factor=2), Shard(0))),
+    "three": (lambda: mesh(3), (Shard(0),)),
+    "cube": (lambda: mesh(2, 2, 2), (Replicate(), Shard(0), Shard(-1))),
 }
 """Meshes and placements of single tensors."""
+
+SIZES = {"three": 3, "cube": 8}
+"""How many ranks a layout takes, if not four."""
 
 WRAPPED = {
     "ddp": lambda model: DistributedDataParallel(model),
@@ -265,3 +273,43 @@ def joined(answers, places=EVERY):
         assert not np.isnan(whole).any(), "entries that no rank has"
         found.append(whole.reshape(STEPS, *shape))
     return found
+
+
+# ---- next to nothing
+
+CRUMBS = ((), (1,), (2,), (1, 1), (2, 1), (1, 2), (1, 1, 2, 1))
+
+
+def crumbs(layout):
+    """How far tensors of an entry or two go astray, of which most ranks have nothing."""
+    cases = [
+        (region, shape, {"rescale": rescale, "lr": 0.3})
+        for first, region in enumerate(REGIONS)
+        for number, rescale in enumerate((None, "diameter", "gradient"))
+        if _holds(region, shape := CRUMBS[(3 * first + number) % len(CRUMBS)])
+    ]
+    wholes = [start(region, shape, place) for place, (region, shape, _) in enumerate(cases)]
+    parts = [nn.Parameter(placed(p.detach(), layout)) for p in wholes]
+    optimizers = [
+        cg.SFW([{"params": [p], "region": r} | s for p, (r, _, s) in zip(ps, cases, strict=True)])
+        for ps in (wholes, parts)
+    ]
+    task, astray = Quadratic(wholes, ties={2: torch.inf, 4: 0.0}), {}
+    for t in range(6):
+        task.closure(t)()
+        for whole_one, p in zip(wholes, parts, strict=True):
+            p.grad = placed(whole_one.grad, layout)
+        for optimizer in optimizers:
+            optimizer.step()
+        for (region, shape, _), whole_one, p in zip(cases, wholes, parts, strict=True):
+            off = (part(placed(whole_one.detach(), layout)) - part(p)).abs()
+            astray[f"{region} {shape}"] = float(off.max()) if off.numel() else 0.0
+    return sum(not part(p).numel() for p in parts), len(parts), astray
+
+
+def _holds(region, shape):
+    try:
+        region.diameter(shape or (1,))
+    except ValueError:
+        return False
+    return True

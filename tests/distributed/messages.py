@@ -1,7 +1,11 @@
 """Counts what the ranks say to each other while an optimizer steps."""
 
+import sys
+
 import torch
+import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -119,3 +123,22 @@ def decomposed(shapes):
     finally:
         torch.linalg.svd = svd
     return count
+
+
+def groups(layout, count):
+    """How many process groups a step over parameters on so many meshes adds; and which it holds."""
+    params = [nn.Parameter(placed(normal(SHAPE, place), layout)) for place in range(count)]
+    for place, p in enumerate(params[1:]):  # as engines do, which make a mesh for every parameter
+        mesh = DeviceMesh("cpu", p.device_mesh.mesh, mesh_dim_names=p.device_mesh.mesh_dim_names)
+        part = p.detach().to_local()
+        like = {"shape": p.shape, "stride": p.stride()}
+        params[place + 1] = nn.Parameter(DTensor.from_local(part, mesh, p.placements, **like))
+    known = dict(dist.distributed_c10d._world.pg_map)
+    before = {id(group): sys.getrefcount(group) for group in known}
+    optimizer = cg.SFW(params, cg.L2Ball(100.0))
+    for p in params:
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+    cg.fw_gap(optimizer)
+    held = [group for group in known if sys.getrefcount(group) != before[id(group)]]
+    return len(dist.distributed_c10d._world.pg_map) - len(known), [str(each) for each in held]

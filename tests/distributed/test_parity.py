@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import condgrad as cg
-from distributed import layouts
+from distributed import choices, layouts, messages
 from distributed.layouts import PLACED, WRAPPED, chosen, members
 from optim.cases import MEMBERS, asked_of_optimizers
 
@@ -30,9 +30,40 @@ def agree(found, wanted, places=layouts.EVERY):
             assert np.array_equal(np.sign(a), np.sign(b)), f"{region} on {shape}: other vertices"
 
 
-@pytest.mark.parametrize("layout", [*PLACED, *WRAPPED])
-def test_iterates_are_those_of_a_single_process(four, layout):
-    agree(layouts.joined(four.ask(layouts.run, layout)), expected())
+@pytest.mark.parametrize("layout", [*(set(PLACED) - {"cube"}), *WRAPPED])
+def test_iterates_are_those_of_a_single_process(team_of, layout):
+    team = team_of(layouts.SIZES.get(layout, 4))
+    agree(layouts.joined(team.ask(layouts.run, layout)), expected())
+
+
+def test_so_are_those_on_a_cube_of_ranks(nursery):
+    """Two teams that do the same, each of which shares rows and columns out."""
+    team = nursery.team(8)
+    found = layouts.joined(team.ask(layouts.run, "cube", cg.SFW, layouts.SOME), layouts.SOME)
+    groups = team.ask(messages.groups, "cube", 3)
+    team.close()
+    agree(found, expected(cg.SFW, layouts.SOME), layouts.SOME)
+    assert groups == [(0, [])] * 8, "a process group for every mesh, or groups that are held"
+
+
+@pytest.mark.parametrize("layout", ["four", "grid", "hybrid"])
+def test_process_groups_are_those_of_the_meshes_and_not_held(four, layout):
+    """Held beyond their destruction they would abort the end of the process."""
+    assert four.ask(messages.groups, layout, 2) == [(0, [])] * 4
+
+
+@pytest.mark.parametrize("layout", ["four", "columns", "grid", "three"])
+def test_most_ranks_may_have_nothing(team_of, layout):
+    answers = team_of(layouts.SIZES.get(layout, 4)).ask(layouts.crumbs, layout)
+    assert sum(empty for empty, *_ in answers) >= sum(count for _, count, _ in answers) / 3
+    for *_, astray in answers:
+        assert max(astray.values()) <= 1e-12, astray
+
+
+@pytest.mark.parametrize("layout", ["four", "grid"])
+def test_so_are_those_found_without_looking_at_numbers(four, layout):
+    """The way of accelerators, tried on the host."""
+    agree(layouts.joined(four.ask(choices.run_elsewhere, layout)), expected())
 
 
 @pytest.mark.parametrize("layout", ["grid", "fsdp"])

@@ -84,7 +84,9 @@ def _exchanged(ranks: Ranks, questions: list[Whole]) -> list[Tensor]:
     blocks = sorted(_dealt(questions, ranks.size), key=lambda block: block.owner)
     mine = [block for block in blocks if block.owner == ranks.place]
     everyone = range(ranks.size)
-    outgoing = [sum(b.count(ranks.place) for b in blocks if b.owner == to) for to in everyone]
+    outgoing = [0] * ranks.size
+    for block in blocks:
+        outgoing[block.owner] += block.count(ranks.place)
     incoming = [sum(block.count(place) for block in mine) for place in everyone]
 
     parts = [block.question.values[block.window(ranks.place)[0]] for block in blocks]

@@ -68,7 +68,7 @@ class Ranks:
 
     def __init__(self, group: Any, numbers: tuple[int, ...], me: int, device_type: str) -> None:
         # Not the group itself: held beyond its destruction, it would abort the interpreter's end.
-        self._group = (lambda: None) if group is None else weakref.ref(group)
+        self._group = None if group is None else weakref.ref(group)
         self._device_type = device_type
         self.numbers = numbers
         self.size = len(numbers)
@@ -101,7 +101,7 @@ class Ranks:
 
     def _said(self, collective: Callable[..., Any], *args: Any) -> None:
         try:
-            collective(*args, group=self._group())
+            collective(*args, group=group)
         except RuntimeError as error:
             raise RuntimeError(
                 f"ranks {', '.join(map(str, self.numbers))} hold sharded parameters between them, "
@@ -113,6 +113,13 @@ class Ranks:
 
 class Shard:
     """How a tensor of some shape lies in pieces on some ranks."""
+        group = self._group and self._group()
+        if group is None:  # which torch would take for the group of all ranks
+            raise RuntimeError(
+                f"ranks {', '.join(map(str, self.numbers))} hold sharded parameters between them, "
+                "and the process group in which they talked was destroyed: build mesh, model and "
+                "optimizer anew after init_process_group"
+            )
 
     def __init__(
         self,
@@ -276,6 +283,21 @@ def _ranks(mesh: Any, dims: tuple[int, ...]) -> Ranks:
     elif len(numbers) == dist.get_world_size():
         group = dist.group.WORLD
     else:
-        group = dist.new_group(numbers, use_local_synchronization=True)
+        group = _new_group(tuple(numbers))
     ordered = tuple(dist.get_process_group_ranks(group))
     return Ranks(group, ordered, me, mesh.device_type)
+
+
+_groups: dict[tuple[int, ...], Any] = {}
+
+
+def _new_group(numbers: tuple[int, ...]) -> Any:
+    """A process group of these ranks: one for all meshes, as engines make a mesh a parameter."""
+    import torch.distributed as dist
+
+    known = _groups.get(numbers)
+    group = known and known()
+    if group is None:
+        group = dist.new_group(list(numbers), use_local_synchronization=True)
+        _groups[numbers] = weakref.ref(group)
+    return group

@@ -122,7 +122,7 @@ class _Table:
     """One row a rank, and what each column comes to."""
 
     def __init__(self, rows: Tensor, width: int, orders: Sequence[float]) -> None:
-        self.host = rows.device.type == "cpu"
+        self.host = _on_host(rows)
         self.numbers = rows[:, :width].contiguous().view(torch.float64)
         self.ranks = rows[:, width:]
         self.tops_here = self.numbers.amax(0)
@@ -156,11 +156,16 @@ def _top(values: Tensor) -> Tensor:
 
 def _last(tied: Tensor, piece: Any) -> Tensor:
     """The highest priority of the entries that are tied here."""
-    if tied.device.type != "cpu":
+    if not _on_host(tied):
         ranks = torch.where(tied, piece.priority(tied), LOWEST)
         return ranks.amax() if ranks.numel() else ranks.new_full((), LOWEST)
     ranks = piece.ranks_at(tied.reshape(-1).nonzero().view(-1))
     return ranks.amax() if ranks.numel() else ranks.new_full((), LOWEST)
+
+
+def _on_host(x: Tensor) -> bool:
+    """Whether looking at the tensor waits for nothing."""
+    return x.device.type == "cpu"
 
 
 def _vector(numbers: Sequence[Number], dtype: torch.dtype, device: torch.device) -> Tensor:
