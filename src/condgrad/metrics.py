@@ -13,7 +13,7 @@ from .constrain import ParameterGroups
 from .regions import Free
 from .regions._answers import gaps, sums_of, violations
 from .regions._base import working
-from .regions._shards import local, part_of
+from .regions._shards import is_sharded, local, part_of, shard_of
 
 Batches = Iterable[tuple[Callable[[], Any], float]]
 
@@ -40,13 +40,15 @@ def fw_gap(
     """
     groups = list(groups_of(optimizer))
     gradients = _present(groups) if batches is None else _mean_gradients(groups, batches)
+    bound = [each for each in members(groups) if not isinstance(each[2], Free)]
+    _check_one_sided([(name, parameter) for name, parameter, _ in bound], gradients)
     if not gradients:
         raise ValueError("no parameter has a gradient: run backward first, or give `batches`")
     signs = {p: -1 if group.get("maximize") else 1 for group in groups for p in group["params"]}
     found = [
         (name, (parameter, signs[parameter] * gradients[parameter], region))
-        for name, parameter, region in members(groups)
-        if parameter in gradients and not isinstance(region, Free)
+        for name, parameter, region in bound
+        if parameter in gradients
     ]
     each = gaps([triple for _, triple in found])
     names = [name for name, _ in found]
@@ -111,6 +113,20 @@ def _active(model: nn.Module, initial: Mapping[str, Tensor]) -> list[tuple[Tenso
         (p.detach(), local(p).detach().abs() >= part_of(initial[n], p).abs())
         for n, p in parameters.items()
     ]
+
+
+def _check_one_sided(named: list[tuple[str, Tensor]], gradients: Mapping[Tensor, Tensor]) -> None:
+    """Raise if a parameter in pieces has a gradient on some of its ranks alone."""
+    divided = [(name, p) for name, p in named if is_sharded(p)]
+    here = [local(p).new_full((1,), float(p in gradients)).double() for _, p in divided]
+    for (name, p), count in zip(divided, sums_of([p for _, p in divided], here), strict=True):
+        size = shard_of(p).ranks.size
+        if int(count) not in (0, size):
+            raise ValueError(
+                f"parameter `{name}` has a gradient on {int(count)} of the {size} ranks that hold "
+                "it: every rank must run the same layers backward; give it a gradient of zeros on "
+                "the others"
+            )
 
 
 def _joined(parts: Iterable[Tensor]) -> Tensor:

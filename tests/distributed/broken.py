@@ -97,10 +97,54 @@ def other_rate():
 
 
 def other_works(how):
-    """Rank 1 has other regions or rules."""
+    """Rank 1 has other rules, or takes a region for its first parameter later on."""
     odd = dist.get_rank() == 1
-    regions = REGIONS["split"]
-    if how == "region":
-        regions = (cg.L2Ball(4.0 if odd else 3.0), *regions[1:])
-    params, optimizer = made(regions, rescale="diameter" if how == "rule" and odd else "gradient")
+    rescale = "diameter" if how == "rule" and odd else "gradient"
+    params, optimizer = made(REGIONS["split"], rescale=rescale)
+    if how == "region" and odd:
+        optimizer.param_groups[0]["region"] = cg.L2Ball(4.0)
     return tried(optimizer, params)
+
+
+def told(function):
+    """What an error says, or what the function returns."""
+    try:
+        return function()
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+def other_questions(about):
+    """Rank 1 asks about something else than rank 0, when the model is set up or measured."""
+    odd = dist.get_rank() == 1
+    params, optimizer = made(REGIONS["split"])
+    fewer = [{"params": params[: 2 if odd else 3], "region": cg.L2Ball(3.0)}]
+    region = cg.L1Ball(4.0) if odd else cg.L2Ball(3.0)
+    wide = cg.sized(cg.L2Ball, width=2.0)
+    model = nn.Module()
+    model.first, model.second = params[:2]
+    ask = {
+        "start": lambda: cg.SFW(params[:1], region),
+        "rules": lambda: cg.constrain(model, {"first": wide, "second": region} if odd else wide),
+        "number": lambda: float(cg.violation(fewer)),
+        "vertex": lambda: region.lmo(params[0]),
+        "point": lambda: region.project(params[0]),
+        "active": lambda: (
+            cg.active_parameters(model, dict(model.named_parameters()))
+            if odd
+            else float(cg.violation(fewer))
+        ),
+        "gap": lambda: float(cg.fw_gap(optimizer)),
+        "gap of batches": lambda: float(cg.fw_gap(optimizer, [(closure, 1.0)])),
+    }
+
+    def closure():
+        for place, p in enumerate(params):
+            p.grad = None if place == dist.get_rank() else torch.ones_like(p)
+
+    if about == "gap":
+        closure()
+    found = told(ask[about])
+    for p in params:
+        p.grad = torch.ones_like(p)
+    return found, told(lambda: float(cg.fw_gap(optimizer)))

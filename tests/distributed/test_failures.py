@@ -1,8 +1,10 @@
 """When a rank does otherwise than the others, they are told why, and nobody waits for ever."""
 
 import pytest
+import torch
 
 import condgrad as cg
+from condgrad.regions._shards import Ranks
 from distributed import broken
 
 PATIENCE = 2
@@ -61,6 +63,34 @@ def test_ranks_have_rates_of_their_own(pair):
         assert name == "ValueError"
         assert "`lr` of parameter `1.0` differs between the ranks (0.1 on 0, 0.2 on 1)" in text
         assert stayed
+
+
+@pytest.mark.parametrize(
+    "about", ["start", "rules", "number", "vertex", "point", "active", "gap", "gap of batches"]
+)
+def test_ranks_ask_about_different_things(pair, about):
+    """They are told, and can go on to ask the same."""
+    answers = pair.ask(broken.other_questions, about)
+    assert len({after for _, after in answers}) == 1
+    for (name, text), after in answers:
+        assert isinstance(after, float)
+        assert after > 0
+        assert name == "ValueError"
+        if about.startswith("gap"):
+            assert "parameter `0.0` has a gradient on 1 of the 2 ranks that hold it" in text
+        else:
+            assert "ranks 1 ask about other sharded tensors or regions than rank 0" in text
+
+
+def test_a_process_group_that_is_gone_is_missed():
+    """And not taken for that of all ranks, which torch would do."""
+
+    class Group:
+        pass
+
+    ranks = Ranks(Group(), (0, 1), 0, "cpu")
+    with pytest.raises(RuntimeError, match="the process group in which they talked was destroyed"):
+        ranks.total(torch.ones(2, dtype=torch.int64))
 
 
 @pytest.mark.parametrize("how", ["region", "rule"])

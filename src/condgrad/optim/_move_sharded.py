@@ -7,7 +7,6 @@ sixteenth step one for pulling back inside.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from torch import Tensor
 from .._members import members
 from ..regions import Free
 from ..regions._base import working
-from ..regions._lead import Task, lead
+from ..regions._lead import Task, lead, strangers
 from ..regions._measure import Norm, Number, Program
 from ..regions._sharded import recalled, vertex
 from ..regions._shards import Ranks, Shard, is_sharded, local, shard_of, with_part
@@ -145,10 +144,7 @@ def move_sharded(
 
 
 def _agree(works: Mapping[int, Any], agreed: set[Any]) -> None:
-    """Make sure, once for each set of works, that it is the same on all ranks that share it.
-
-    A process group that is told messages of different lengths ends the process, or hangs.
-    """
+    """Make sure, once for each set of works, that it is the same on all ranks that share it."""
     circles: dict[tuple[int, ...], tuple[Ranks, list[Any]]] = {}
     for number, work in works.items():
         shard = shard_of(work.parameter)
@@ -158,13 +154,7 @@ def _agree(works: Mapping[int, Any], agreed: set[Any]) -> None:
     for ranks, described in circles.values():
         key = (ranks.numbers, *described)
         if ranks.size > 1 and key not in agreed:
-            said = torch.zeros(ranks.size, dtype=torch.int64)
-            said[ranks.place] = zlib.crc32(repr(key).encode())
-            marks = ranks.total(said).tolist()
-            if marks != marks[:1] * len(marks):
-                others = [
-                    n for n, mark in zip(ranks.numbers, marks, strict=True) if mark != marks[0]
-                ]
+            if others := strangers(ranks, key):
                 raise ValueError(
                     f"ranks {', '.join(map(str, others))} step over other parameters, regions or "
                     f"step rules than rank {ranks.numbers[0]}: build the model, its groups and the "

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ._base import Region, working
-from ._lead import Task, lead
+from ._lead import Task, lead, strangers
 from ._measure import Norm, Number, Program, Sum
 from ._sharded import nearest, vertex, violation
 from ._shards import Shard, is_sharded, local, part_of, shard_of, with_part
@@ -20,17 +20,39 @@ Pair = tuple[Tensor, Region]
 
 def answered(
     tensors: Sequence[Tensor],
+    what: Callable[[int], object],
     whole: Callable[[int], Any],
     program: Callable[[int, Shard], Program[Any]],
 ) -> list[Any]:
-    """One answer a tensor: from `whole` for an ordinary one, from `program` for one in pieces."""
+    """One answer a tensor: from `whole` for an ordinary one, from `program` for one in pieces.
+
+    `what` is asked of a tensor must be the same on all ranks that hold it, which they make sure of.
+    """
     divided = [place for place, tensor in enumerate(tensors) if is_sharded(tensor)]
     shards = [shard_of(tensors[place]) for place in divided]
     pairs = list(zip(divided, shards, strict=True))
+    _agree([(shard, what(place)) for place, shard in pairs])
     with torch.no_grad():
         led = lead([Task(shard.ranks, program(place, shard)) for place, shard in pairs])
         answers = dict(zip(divided, led, strict=True))
         return [answers[at] if at in answers else whole(at) for at in range(len(tensors))]
+
+
+def _agree(asked: Sequence[tuple[Shard, object]]) -> None:
+    """Raise if the ranks that hold tensors between them are not asked the same about them."""
+    circles: dict[tuple[int, ...], list[tuple[Shard, object]]] = {}
+    for shard, what in asked:
+        circles.setdefault(shard.ranks.numbers, []).append((shard, what))
+    for pairs in circles.values():
+        ranks = pairs[0][0].ranks
+        described = [(shard.shape, what) for shard, what in pairs]
+        others = strangers(ranks, described) if ranks.size > 1 else []
+        if others:
+            raise ValueError(
+                f"ranks {', '.join(map(str, others))} ask about other sharded tensors or regions "
+                f"than rank {ranks.numbers[0]}: constrain, size, project and measure the same "
+                "parameters on all ranks, in the same order"
+            )
 
 
 def violations(pairs: Sequence[Pair]) -> list[Tensor]:
@@ -42,7 +64,10 @@ def violations(pairs: Sequence[Pair]) -> list[Tensor]:
         found = yield from violation(pairs[at][1], x, shard)
         return torch.as_tensor(found, dtype=working(x).dtype, device=x.device)
 
-    return answered(checked, lambda at: pairs[at][1]._violation(checked[at]), program)
+    def whole(at: int) -> Tensor:
+        return pairs[at][1]._violation(checked[at])
+
+    return answered(checked, lambda at: ("violation", pairs[at][1]), whole, program)
 
 
 def projections(pairs: Sequence[Pair]) -> list[Tensor]:
@@ -56,7 +81,7 @@ def projections(pairs: Sequence[Pair]) -> list[Tensor]:
     def whole(at: int) -> Tensor:
         return pairs[at][1]._nearest(working(checked[at])).to(checked[at].dtype)
 
-    return answered(checked, whole, program)
+    return answered(checked, lambda at: ("projection", pairs[at][1]), whole, program)
 
 
 def gaps(triples: Sequence[tuple[Tensor, Tensor, Region]]) -> list[Tensor]:
@@ -79,15 +104,17 @@ def gaps(triples: Sequence[tuple[Tensor, Tensor, Region]]) -> list[Tensor]:
         towards = triples[at][2]._oracle(directions[at], FIRST)
         return product(at, towards).sum(dtype=torch.float64)
 
-    # θ itself is one of the v's: what is less than 0 is rounding.
-    return [gap.clamp(min=0) for gap in answered(starts, whole, program)]
+    found = answered(starts, lambda at: ("gap", triples[at][2]), whole, program)
+    return [gap.clamp(min=0) for gap in found]  # θ is one of the v's: below 0 is rounding
 
 
 def vertex_of(region: Region, x: Tensor, draw: Draw | None) -> Tensor:
     """The vertex for a direction in pieces, in the same pieces."""
     point = region._checked(x)
     program = vertex(region, local(point), shard_of(point), draw)
-    (part,) = answered([point], lambda at: None, lambda at, shard: program)
+    (part,) = answered(
+        [point], lambda at: ("vertex", region), lambda at: None, lambda at, shard: program
+    )
     return with_part(x, part.to(x.dtype).view(local(x).shape))
 
 
@@ -103,7 +130,7 @@ def norm_of(x: Tensor, dtype: torch.dtype) -> Number:
     def program(at: int, shard: Shard) -> Program[Number]:
         return (yield Norm(local(x).to(dtype)))
 
-    return answered([x], lambda at: None, program)[0]
+    return answered([x], lambda at: "norm", lambda at: None, program)[0]
 
 
 def sums_of(tensors: Sequence[Tensor], parts: Sequence[Tensor]) -> list[Number]:
@@ -112,4 +139,4 @@ def sums_of(tensors: Sequence[Tensor], parts: Sequence[Tensor]) -> list[Number]:
     def program(at: int, shard: Shard) -> Program[Number]:
         return (yield Sum(parts[at]))
 
-    return answered(tensors, lambda at: parts[at].sum(), program)
+    return answered(tensors, lambda at: "sum", lambda at: parts[at].sum(), program)

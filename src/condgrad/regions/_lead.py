@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -29,6 +30,18 @@ class Task(NamedTuple):
     note: float | None = None
     heard: Callable[[Sequence[int], list[float]], None] | None = None
     listens: bool = False
+
+
+def strangers(ranks: Ranks, what: object) -> list[int]:
+    """The ranks whose printed `what` is not that of the first one: one message of one size.
+
+    A process group that is told messages of different lengths ends the process, or hangs: so ranks
+    compare what they are about to lead before they do.
+    """
+    said = torch.zeros(ranks.size, dtype=torch.int64)
+    said[ranks.place] = zlib.crc32(repr(what).encode())
+    marks = ranks.total(said).tolist()
+    return [rank for rank, mark in zip(ranks.numbers, marks, strict=True) if mark != marks[0]]
 
 
 def lead(tasks: Sequence[Task]) -> list[Any]:
