@@ -11,6 +11,10 @@ from torch import Tensor, nn
 from .regions import Region
 from .regions._answers import violations
 from .regions._base import SLACK
+from .regions._shards import put_away
+
+_WRAPPERS = ("_checkpoint_wrapped_module.", "_orig_mod.")
+"""What activation checkpointing and compilation put into names."""
 
 
 def members(
@@ -48,3 +52,25 @@ def outside(parameter: Tensor, region: Region) -> float:
         return 0.0
     found = float(violations([(parameter, region)])[0])
     return found if not found <= SLACK * torch.finfo(parameter.dtype).eps else 0.0
+
+
+def at_rest(model: nn.Module) -> nn.Module:
+    """The model, in which all parameters are those that an optimizer moves, and no copies."""
+    put_away(model)
+    return model
+
+
+def plain_name(name: str) -> str:
+    """A parameter's name without those of wrappers around its module."""
+    for wrapper in _WRAPPERS:
+        name = name.replace(wrapper, "")
+    return name
+
+
+def check_whole(name: str, parameter: Tensor) -> None:
+    """Raise if FSDP1 has cut the parameter out of all numbers, without regard to shapes."""
+    if getattr(parameter, "_fsdp_flattened", False):
+        raise TypeError(
+            f"parameter `{name}` is flattened by FullyShardedDataParallel (FSDP1), and its shape "
+            "is lost: shard the model with torch.distributed.fsdp.fully_shard (FSDP2) instead"
+        )

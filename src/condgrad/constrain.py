@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ._members import groups_of, members, outside
+from ._members import at_rest, check_whole, groups_of, members, outside, plain_name
 from .regions import Free, Region
 from .sizing import Sized, sized
 
@@ -39,22 +39,25 @@ class ParameterGroups(list[dict[str, Any]]):
 
     def renewed(self) -> list[dict[str, Any]]:
         """The groups with the parameters that stand in the model now: sharding it replaces them."""
+        models = [model for model, groups in _constrained.items() if groups is self]
         present = {
-            name: value
-            for model, groups in _constrained.items()
-            if groups is self
-            for name, value in model.named_parameters(remove_duplicate=False)
+            plain_name(name): value
+            for model in models
+            for name, value in at_rest(model).named_parameters(remove_duplicate=False)
         }
-        return [self._renewed(group, present) for group in self]
+        return [self._renewed(group, present) for group in self] if models else list(self)
 
     def _renewed(self, group: dict[str, Any], present: dict[str, nn.Parameter]) -> dict[str, Any]:
         names = group.get("param_names", ())
         if len(names) != len(group["params"]):  # a group that the caller added
             return dict(group)
-        before: dict[str, Tensor] = dict(zip(names, group["params"], strict=True))
-        now: dict[str, Tensor] = {**before, **present}
-        pairs = [(now[name], old) for name, old in before.items()]
-        return {**group, "params": [new if new.shape == old.shape else old for new, old in pairs]}
+        lost = [name for name in names if plain_name(name) not in present]
+        if lost:
+            raise ValueError(
+                f"the model that `constrain` has seen no longer has {', '.join(lost)}: constrain "
+                "it again, as it is now"
+            )
+        return {**group, "params": [present[plain_name(name)] for name in names]}
 
     def __str__(self) -> str:
         return summary(self)
@@ -86,12 +89,13 @@ def constrain(
             "region go to the optimizer, as in SFW(parameters, region)"
         )
     table = _table(rules, size)
-    found = list(_parameters(model))
+    found = list(_parameters(at_rest(model)))
     chosen = _assigned(table, found)
     groups: dict[Region, dict[str, Any]] = {}
     for parameter in found:
         if not parameter.value.requires_grad:
             continue
+        check_whole(parameter.name, parameter.value)
         region = _region_for(parameter, chosen[parameter.name])
         group = groups.setdefault(region, {"params": [], "param_names": [], "region": region})
         group["params"].append(parameter.value)

@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor, nn
 
-from ._members import groups_of, members
+from ._members import at_rest, groups_of, members
 from .constrain import ParameterGroups
 from .regions import Free
 from .regions._answers import gaps, sums_of, violations
@@ -99,7 +99,7 @@ def _counts(found: list[tuple[Tensor, Tensor]]) -> list[int]:
 
 def _active(model: nn.Module, initial: Mapping[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
     """The parameters, and which of the entries that lie here are active."""
-    parameters = dict(model.named_parameters())
+    parameters = dict(at_rest(model).named_parameters())
     missing = [name for name in parameters if name not in initial]
     if missing:
         raise ValueError(f"`initial` lacks the parameters {', '.join(missing)}")

@@ -1,16 +1,34 @@
 """What engines do to gradients and parameters, each next to a plain optimizer told the same."""
 
-import contextlib
+import functools
+import warnings
 
 import torch
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict
-from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    FullyShardedDataParallel,
+    MixedPrecisionPolicy,
+    fully_shard,
+)
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
 import condgrad as cg
 from distributed.layouts import REGIONS, mesh, placed
-from distributed.models import ENGINES, RULES, Net, backward, full, loss_of, net, shared
+from distributed.models import (
+    ENGINES,
+    RULES,
+    Net,
+    backward,
+    full,
+    glance,
+    loss_of,
+    net,
+    shared,
+    values,
+)
 from inputs import generator, normal
 from optim.cases import MEMBERS, build
 
@@ -200,6 +218,105 @@ def public_answers(layout):
     return wrong
 
 
+def glances(kind):
+    """Forward passes alone between the steps, after which FSDP keeps whole copies for a while."""
+    runs = []
+    for engine in ("none", "fsdp"):
+        model = shared(net(), engine)
+        optimizer = build(kind, cg.constrain(model, RULES), lr=0.3)
+
+        def evaluate(t, model=model, optimizer=optimizer):
+            optimizer.zero_grad()  # the model's would empty the gradients of the copies
+            loss_of(model, t).backward()
+
+        for t in range(STEPS // 2):
+            closure = functools.partial(evaluate, t)
+            glance(model)
+            if MEMBERS[kind].period and t % MEMBERS[kind].period == 0:
+                optimizer.refresh([(closure, 1.0)])
+                glance(model)
+            if MEMBERS[kind].needs_closure:
+                optimizer.step(closure)
+            else:
+                closure()
+                optimizer.step()
+        runs.append(values(model))
+    return apart(*runs)
+
+
+def apart(some, others):
+    """The largest difference between values by name."""
+    assert set(some) == set(others)
+    return max(float(abs(some[name] - others[name]).max()) for name in some)
+
+
+def tools(scaled):
+    """Clipped gradients, or those that torch's scaler scales, one of them infinite on one rank."""
+    runs = []
+    for engine in ("none", "fsdp"):
+        model = shared(net(), engine)
+        optimizer = cg.SFW(cg.constrain(model, RULES), lr=0.3)
+        scaler = torch.amp.GradScaler("cpu", enabled=scaled, init_scale=8.0, growth_interval=3)
+        for t in range(STEPS):
+            optimizer.zero_grad()
+            scaler.scale(loss_of(model, t)).backward()
+            if scaled and t == 4:
+                spoil(model.second.weight)
+            elif not scaled:
+                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            scaler.step(optimizer)
+            scaler.update()
+        counts = {float(state["step"]) for state in optimizer.state.values()}
+        assert counts == {STEPS - scaled}, "a step over what is infinite"
+        runs.append(values(model))
+    return apart(*runs)
+
+
+def spoil(p):
+    """Make the first entry of the gradient infinite, where it lies."""
+    part = p.grad.to_local() if isinstance(p.grad, DTensor) else p.grad
+    if not isinstance(p.grad, DTensor) or torch.distributed.get_rank() == 1:
+        part.view(-1)[0] = torch.inf
+
+
+class Tied(nn.Module):
+    """One matrix at two places."""
+
+    def __init__(self):
+        super().__init__()
+        self.letters = nn.Embedding(7, 5)
+        self.head = nn.Linear(5, 7, bias=False)
+        self.head.weight = self.letters.weight
+
+    def forward(self, x):
+        return self.head(self.letters(x))
+
+
+def changed(what):
+    """A model that is constrained first, then wrapped or tied, then shared."""
+    runs = []
+    for alone in (True, False):
+        with torch.random.fork_rng():
+            torch.manual_seed(5)
+            model = Tied().double() if what == "tied" else Net().double()
+        groups = cg.constrain(model, cg.L2Ball(3.0))
+        if what == "checkpointed":
+            model.second = checkpoint_wrapper(model.second)
+        if not alone:
+            fully_shard(model, mesh=mesh(4))
+        optimizer = cg.SFW(groups, lr=0.3)
+        for t in range(STEPS):
+            optimizer.zero_grad()
+            if what == "tied":
+                letters = torch.arange(t, t + 5) % 7
+                nn.functional.cross_entropy(model(letters), letters.roll(-1)).backward()
+            else:
+                loss_of(model, t).backward()
+            optimizer.step()
+        runs.append(values(model))
+    return apart(*runs)
+
+
 def random_streams():
     """Whether a step leaves the generators alone."""
     model = shared(net(), "fsdp")
@@ -215,15 +332,29 @@ def refused(what):
     """The text of the error for a parameter that cannot be moved."""
     if what == "partial":
         p = nn.Parameter(DTensor.from_local(torch.ones(3, 4), mesh(4), [Partial()]))
+    elif what.startswith("flat"):
+        model = net()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            flat = FullyShardedDataParallel(
+                model, use_orig_params="views" in what, device_id=torch.device("cpu")
+            )
+        p = next(p for p in flat.parameters() if p.numel())
+    elif what == "lost":
+        model = net()
+        p = cg.constrain(model, cg.L2Ball(100.0))
+        model.third = nn.Identity()
     elif what == "other part":
         part = torch.ones(2, 4)
         p = DTensor.from_local(part, mesh(4), [Shard(0)], shape=(3, 4), stride=(4, 1))
         p = nn.Parameter(p)
-    with contextlib.suppress(StopIteration):
-        try:
-            cg.SFW([p], cg.L2Ball(100.0))
-        except (TypeError, ValueError) as error:
-            return type(error).__name__, str(error)
+    try:
+        if what == "flat views":
+            cg.constrain(model, cg.Free())
+        else:
+            cg.SFW(p if isinstance(p, list) else [p], cg.L2Ball(100.0))
+    except (TypeError, ValueError) as error:
+        return type(error).__name__, str(error)
     return None
 
 

@@ -1,10 +1,10 @@
 """The same training under Accelerate and Lightning Fabric as by hand."""
 
+import functools
 import os
 import warnings
 
 import torch
-import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
 
 import condgrad as cg
@@ -41,24 +41,35 @@ def accelerated(ranks):
     return [accelerator.distributed_type.name], values(model)
 
 
-def switched(ranks):
-    """What Accelerate does for FSDP2: it puts shards into an optimizer that knew whole tensors."""
-    dist.init_process_group("gloo")
+def sharded_by_accelerate(ranks):
+    """What Accelerate does for FSDP2: it puts shards into an optimizer that knew whole tensors.
+
+    On hosts it takes DDP, so it is told that it has chosen FSDP2; the rest is its own.
+    """
+    from accelerate import Accelerator, FullyShardedDataParallelPlugin
+    from accelerate.utils import DistributedType
+
+    accelerator = Accelerator(cpu=True)
+    accelerator.state.distributed_type = DistributedType.FSDP
+    accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin(
+        fsdp_version=2, auto_wrap_policy="no_wrap", cpu_ram_efficient_loading=False
+    )
     model = net()
     optimizer = cg.SFW(cg.constrain(model, RULES), lr=0.1)
-    names = {p: name for name, p in model.named_parameters()}
-    fully_shard(model)
-    new = dict(model.named_parameters())
-    for group in optimizer.param_groups:
-        group["params"] = [new[names[p]] for p in group["params"]]
-    return _trained(model, optimizer, ranks)
+    wrapped, prepared = accelerator.prepare(model, optimizer)
+    clipped = functools.partial(accelerator.clip_grad_norm_, wrapped.parameters(), 1e6)
+    return _trained(wrapped, prepared, ranks, accelerator.backward, clipped=clipped)
 
 
-def _trained(model, optimizer, ranks, backward=torch.Tensor.backward, dtype=torch.float64):
+def _trained(
+    model, optimizer, ranks, backward=torch.Tensor.backward, dtype=torch.float64, clipped=None
+):
     rank = int(os.environ["RANK"])
     for t in range(STEPS):
         optimizer.zero_grad()
         backward(loss_of(model, ranks * t + rank, dtype))
+        if clipped is not None:
+            clipped()
         optimizer.step()
     kinds = {type(p).__name__ for p in model.parameters()}
     return sorted(kinds), values(getattr(model, "_original_module", model))

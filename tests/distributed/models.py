@@ -134,6 +134,9 @@ def facts(engine, first):
     told["stepped"] = values(model)
     backward(owner, 9)
     told |= measured(optimizer, groups, functools.partial(loss_of, owner))
+    glance(owner)
+    told["seen"] = numbers(cg.violation(groups, per_parameter=True))
+    glance(owner)
     told["active"] = cg.active_parameters(model, initial)
     told["kept"] = cg.zero_inactive(model, initial)
     told["zeroed"] = values(model)
@@ -141,10 +144,23 @@ def facts(engine, first):
         for p in model.parameters():
             p.mul_(40.0)
     told["outside"] = numbers(cg.violation(optimizer, per_parameter=True))
+    glance(owner)
     cg.make_feasible(model)
     told["inside"] = float(cg.violation(groups))
     told["nearest"] = values(model)
+    glance(owner)
+    again = cg.SFW(cg.constrain(model, cg.Free()))
+    assert [id(p) for p in again.param_groups[0]["params"]] == [id(p) for p in model.parameters()]
     return told
+
+
+@torch.no_grad()
+def glance(model):
+    """A forward pass alone, after which FSDP keeps whole copies in the model's parameters' places.
+
+    They must not be taken for the parameters.
+    """
+    loss_of(model, 99)
 
 
 def _held(optimizer):

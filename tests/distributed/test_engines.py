@@ -4,10 +4,12 @@ import pytest
 import torch
 
 from distributed import engines
-from optim.cases import MEMBERS
+from optim.cases import MEMBERS, asked_of_optimizers
 
-FEW = 1000
+FEW = 8
 """Units in the last place, after eighteen steps."""
+CLOSE = 1e-12
+"""In float64."""
 
 
 def test_gradients_accumulate_on_their_ranks(four):
@@ -80,6 +82,21 @@ def test_regions_answer_users_about_pieces(four, layout):
         assert not wrong, "\n".join(wrong)
 
 
+@asked_of_optimizers()
+def test_forward_passes_alone_change_nothing(four, kind):
+    assert max(four.ask(engines.glances, kind)) <= CLOSE
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["clipped", "scaled"])
+def test_gradients_are_clipped_and_scaled(four, scaled):
+    assert max(four.ask(engines.tools, scaled)) <= CLOSE
+
+
+@pytest.mark.parametrize("what", ["plain", "checkpointed", "tied"])
+def test_what_was_constrained_may_be_wrapped_and_shared(four, what):
+    assert max(four.ask(engines.changed, what)) <= CLOSE
+
+
 def test_random_numbers_are_left_to_the_user(four):
     assert all(four.ask(engines.random_streams))
 
@@ -88,6 +105,13 @@ def test_parameters_that_cannot_be_moved_are_refused(four):
     for kind, text in four.ask(engines.refused, "partial"):
         assert kind == "TypeError"
         assert "a sum that is not yet added up cannot be constrained; redistribute it" in text
+    for what in ("flat", "flat views"):
+        for kind, text in four.ask(engines.refused, what):
+            assert kind == "TypeError"
+            assert "is flattened by FullyShardedDataParallel (FSDP1), and its shape is lost" in text
+    for kind, text in four.ask(engines.refused, "lost"):
+        assert kind == "ValueError"
+        assert "no longer has third.weight, third.bias: constrain it again" in text
     kind, text = four.ask(engines.refused, "other part")[2]
     assert kind == "ValueError"
     assert "rank 2 holds (2, 4) of a parameter of shape (3, 4)" in text

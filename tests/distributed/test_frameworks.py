@@ -20,11 +20,11 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "fsdp.py"
     ("question", "args", "kinds", "close"),
     [
         (frameworks.accelerated, (), ["MULTI_CPU"], 1e-10),
-        (frameworks.switched, (), ["DTensor"], 1e-10),
+        (frameworks.sharded_by_accelerate, (), ["DTensor"], 1e-10),
         (frameworks.fabric, ("ddp",), ["Parameter"], 1e-4),
         (frameworks.fabric, ("fsdp2",), ["DTensor"], 1e-4),
     ],
-    ids=["Accelerate with DDP", "as Accelerate with FSDP2", "Fabric with DDP", "Fabric with FSDP2"],
+    ids=["Accelerate with DDP", "Accelerate with FSDP2", "Fabric with DDP", "Fabric with FSDP2"],
 )
 def test_frameworks_take_the_same_steps(nursery, question, args, kinds, close):
     team = nursery.lone_team(2)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from .._members import members, outside
+from .._members import check_whole, members, outside
 from ..regions import Region
 from ..regions._base import check_dense, is_printed
 from ..regions._measure import Program
@@ -86,6 +86,7 @@ class ConstrainedOptimizer(Optimizer):
 
     def _check_parameters(self, group: dict[str, Any]) -> None:
         for name, parameter, region in members([group], len(self.param_groups) - 1):
+            check_whole(name, parameter)
             if not parameter.is_floating_point():
                 raise TypeError(
                     f"parameter `{name}` is {parameter.dtype}: only real floating-point "

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
-from ..regions._shards import local
+from ..regions._shards import local, put_away
 
 
 class Surroundings:
@@ -54,6 +56,23 @@ def _exchange(here: list[Tensor], there: list[Tensor]) -> None:
     kept = copies(here)
     torch._foreach_copy_(here, there)
     torch._foreach_copy_(there, kept)
+
+
+@contextmanager
+def gathered_anew() -> Iterator[None]:
+    """Let FSDP2 gather parameters anew before they are used: its copies know of no exchange."""
+    seen: set[nn.Module] = set()
+
+    def hook(module: nn.Module, args: Any) -> None:
+        if module not in seen:
+            put_away(module)
+            seen.update(module.modules())
+
+    handle = register_module_forward_pre_hook(hook)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def copies(tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from ..regions import Region
 from ..regions._base import working
-from ..regions._shards import local
+from ..regions._shards import is_sharded, local
 from ._base import Closure, FrankWolfe, untraced
-from ._evaluate import Surroundings, copies, exchanged
+from ._evaluate import Surroundings, copies, exchanged, gathered_anew
 
 
 class VarianceReduced(FrankWolfe):
@@ -126,7 +126,10 @@ class VarianceReduced(FrankWolfe):
     def _called(self, closure: Closure | None) -> Any:
         # Where autocast surrounds the step, it keeps its casts of what the parameters were before.
         torch.clear_autocast_cache()
-        return super()._called(closure)
+        if not any(is_sharded(p) for group in self.param_groups for p in group["params"]):
+            return super()._called(closure)
+        with gathered_anew():  # and FSDP keeps copies
+            return super()._called(closure)
 
     def _evaluated(
         self, closure: Closure, references: dict[Tensor, Tensor]

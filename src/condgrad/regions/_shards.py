@@ -63,6 +63,19 @@ def with_part(like: Tensor, part: Tensor) -> Tensor:
     )
 
 
+def put_away(model: Any) -> None:
+    """Let FSDP2 put away the whole copies of parameters that it holds.
+
+    A forward pass that no backward pass follows leaves them in the parameters' places, and the next
+    one takes them for the parameters, whatever has become of these.
+    """
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    if fsdp is not None:
+        for module in model.modules():
+            if isinstance(module, fsdp.FSDPModule):
+                module.reshard()
+
+
 class Ranks:
     """The ranks that hold a tensor between them, and the place of this one among them."""
 
@@ -100,6 +113,13 @@ class Ranks:
         return x.device if x.device.type == self._device_type else self._device_type
 
     def _said(self, collective: Callable[..., Any], *args: Any) -> None:
+        group = self._group and self._group()
+        if group is None:  # which torch would take for the group of all ranks
+            raise RuntimeError(
+                f"ranks {', '.join(map(str, self.numbers))} hold sharded parameters between them, "
+                "and the process group in which they talked was destroyed: build mesh, model and "
+                "optimizer anew after init_process_group"
+            )
         try:
             collective(*args, group=group)
         except RuntimeError as error:
@@ -113,13 +133,6 @@ class Ranks:
 
 class Shard:
     """How a tensor of some shape lies in pieces on some ranks."""
-        group = self._group and self._group()
-        if group is None:  # which torch would take for the group of all ranks
-            raise RuntimeError(
-                f"ranks {', '.join(map(str, self.numbers))} hold sharded parameters between them, "
-                "and the process group in which they talked was destroyed: build mesh, model and "
-                "optimizer anew after init_process_group"
-            )
 
     def __init__(
         self,
