@@ -3,9 +3,15 @@
     torchrun --nproc-per-node 2 examples/fsdp.py
 
 Its parameters are sharded by FSDP2 and stay in their regions: matrices in spectral balls,
-embeddings and the head in hypercubes, one matrix of every block in a K-sparse polytope. On CPUs the
-processes talk through gloo, on CUDA devices through nccl. The text is that of `pydoc_data`, which
-is part of Python; `--text` names another file.
+embeddings and the head in hypercubes, one matrix of every block in a K-sparse polytope. Each
+process reads its share of every batch, so that any number of them takes the same steps. On CPUs
+they talk through gloo, on CUDA devices through nccl. The text is that of `pydoc_data`, which is
+part of Python; `--text` names another file.
+
+With `--checkpoint FOLDER` a run is kept, and any number of processes can go on with it:
+
+    torchrun --nproc-per-node 4 examples/fsdp.py --checkpoint kept --stop 150
+    torchrun --nproc-per-node 2 examples/fsdp.py --checkpoint kept
 """
 
 import argparse
@@ -90,10 +96,11 @@ class Text:
         every = torch.tensor([number[letter] for letter in text])
         self.parts = {"train": every[: len(every) * 9 // 10], "test": every[len(every) * 9 // 10 :]}
 
-    def batch(self, part, size, generator):
-        """Lines from random places, and the letters that follow each."""
-        source = self.parts[part]
+    def batch(self, part, size, seed):
+        """This process's share of so many lines from random places, and the letters after each."""
+        source, generator = self.parts[part], torch.Generator().manual_seed(seed)
         starts = torch.randint(len(source) - self.context, (size, 1), generator=generator)
+        starts = starts[dist.get_rank() :: dist.get_world_size()]
         lines = source[starts + torch.arange(self.context + 1)].to(self.device)
         return lines[:, :-1], lines[:, 1:]
 
@@ -119,23 +126,20 @@ def sharded(model, mesh):
 
 def train(options, device):
     """Train and report; returns the losses on the text that was kept."""
-    rank = dist.get_rank()
     text = Text(text_of(options.text), options.context, device)
     torch.manual_seed(options.seed)  # the same start on every process
     model = Reader(text.letters, options.context, options.width, options.layers).to(device)
     sharded(model, init_device_mesh(device.type, (dist.get_world_size(),)))
     groups = cg.constrain(model, RULES)
     optimizer = cg.SFW(groups, lr=options.lr, momentum=0.9)
-    steps = range(options.steps)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: 1 - t / options.steps)
     if options.checkpoint and options.checkpoint.exists():
-        load(model, optimizer, options.checkpoint)
-    if rank == 0:
+        load(model, optimizer, schedule, options.checkpoint)
+    if dist.get_rank() == 0:
         print(groups, "\n\nstep   train    test     gap  violation", flush=True)
-    generator = torch.Generator().manual_seed(1000 * options.seed + rank)  # other lines on each
     reports = []
-    for t in steps:
-        loss = loss_of(model, text.batch("train", options.batch, generator))
+    for t in range(schedule.last_epoch, options.stop or options.steps):
+        loss = loss_of(model, text.batch("train", options.batch, 1000 * options.seed + t))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -143,15 +147,14 @@ def train(options, device):
         if (t + 1) % max(1, options.steps // 10) == 0:
             reports.append(report(model, optimizer, text, options, t + 1, averaged(loss)))
     if options.checkpoint:
-        save(model, optimizer, options.checkpoint)
+        save(model, optimizer, schedule, options.checkpoint)
     return reports
 
 
 @torch.no_grad()
 def report(model, optimizer, text, options, step, train_loss):
     """Print how far it is; returns the loss on the text that was kept."""
-    generator = torch.Generator().manual_seed(7)
-    test_loss = averaged(loss_of(model, text.batch("test", 4 * options.batch, generator)))
+    test_loss = averaged(loss_of(model, text.batch("test", 4 * options.batch, 7)))
     gap, violation = float(cg.fw_gap(optimizer)), float(cg.violation(optimizer))
     if dist.get_rank() == 0:
         print(
@@ -161,16 +164,20 @@ def report(model, optimizer, text, options, step, train_loss):
     return test_loss
 
 
-def save(model, optimizer, folder):
+def state_of(model, optimizer, schedule):
+    """All that a run goes on from; tensors remain in pieces."""
+    states = get_state_dict(model, optimizer)
+    return {"model": states[0], "optimizer": states[1], "schedule": schedule}
+
+
+def save(model, optimizer, schedule, folder):
     """Keep the run so that any number of processes can go on with it."""
-    states = get_state_dict(model, optimizer)
-    dcp.save(dict(zip(("model", "optimizer"), states, strict=True)), checkpoint_id=folder)
+    dcp.save(state_of(model, optimizer, schedule), checkpoint_id=folder)
 
 
-def load(model, optimizer, folder):
+def load(model, optimizer, schedule, folder):
     """Go on with a run that was kept."""
-    states = get_state_dict(model, optimizer)
-    state = dict(zip(("model", "optimizer"), states, strict=True))
+    state = state_of(model, optimizer, schedule)
     dcp.load(state, checkpoint_id=folder)
     set_state_dict(
         model,
@@ -183,7 +190,8 @@ def load(model, optimizer, folder):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--batch", type=int, default=16, help="lines a step on every process")
+    parser.add_argument("--stop", type=int, help="the step to stop after, if before the last one")
+    parser.add_argument("--batch", type=int, default=32, help="lines a step, of all processes")
     parser.add_argument("--context", type=int, default=64, help="letters a line")
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--layers", type=int, default=2)
@@ -192,6 +200,10 @@ def main(argv=None):
     parser.add_argument("--text", type=Path, help="a file to read instead of Python's help pages")
     parser.add_argument("--checkpoint", type=Path, help="a folder to go on from and to keep")
     options = parser.parse_args(argv)
+    if "RANK" not in os.environ:
+        parser.error("no process group: launch it by torchrun --nproc-per-node 2 examples/fsdp.py")
+    if options.batch % int(os.environ["WORLD_SIZE"]):
+        parser.error("the number of processes must divide --batch, so that all shares weigh alike")
     cuda = torch.cuda.is_available()
     if cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
