@@ -22,10 +22,14 @@ BIG = 1 << 26
 
 
 class Member(NamedTuple):
-    """One parameter in a plan, and how it moves."""
+    """One parameter in a plan, and how it moves.
+
+    Of its gradient only what a plan depends on: the tensor itself is the next pass's to free.
+    """
 
     parameter: Tensor
-    gradient: Tensor
+    format: torch.dtype
+    aligned: bool
     average: Tensor | None
     step: Tensor
     region: Region
@@ -82,8 +86,8 @@ class Bucket(NamedTuple):
 def bucket_of(member: Member) -> Bucket:
     """The bucket of a member."""
     kind, x, average = member.kind, member.parameter, member.average
-    tensors = [x, member.gradient] + ([] if average is None else [average])
-    aligned = all(tensor.data_ptr() % 16 == 0 for tensor in tensors)
+    tensors = [x] if average is None else [x, average]
+    aligned = member.aligned and all(tensor.data_ptr() % 16 == 0 for tensor in tensors)
     return Bucket(
         kind=kind,
         rule=member.rescale == "gradient" and kind != "FREE",
@@ -93,8 +97,8 @@ def bucket_of(member: Member) -> Bucket:
         aligned=aligned and (member.rows == 1 or member.size % 8 == 0),
         large=kind in ("KSPARSE", "KNORM") and member.size > SMALL,
         dithered=member.dithered,
-        g=member.gradient.dtype,
-        m=member.gradient.dtype if average is None else average.dtype,
+        g=member.format,
+        m=member.format if average is None else average.dtype,
         x=x.dtype,
     )
 
@@ -199,7 +203,11 @@ class Tables:
         self.choices = self._empty(at.columns(at.CHOICE) * P, long)
         self.all_bins = self._empty(self.counted * at.DIGITS.value, torch.int32).zero_()
         self.counters = self._empty(P + T, torch.int32).zero_()
-        self.pending = self._empty(1, torch.int32).zero_()
+        self.pending = self._empty(2, torch.int32).zero_()
+
+    def tensors(self) -> list[Tensor]:
+        """All that lies on the device."""
+        return [value for value in vars(self).values() if isinstance(value, Tensor)]
 
     def _spans(self) -> Iterator[int]:
         """The number of chunks of every tensor."""

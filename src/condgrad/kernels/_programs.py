@@ -15,6 +15,8 @@ VALUE_DIGITS = ((23, 8), (11, 12), (0, 11))
 RANK_DIGITS = ((52, 12), (40, 12), (28, 12), (16, 12), (4, 12), (0, 4))
 """Shift and width of the digits of a priority."""
 TICKS = 128
+WIDE, NARROW = 2048, 512
+"""The entries among which a program of a large selection counts digits of values, or of ties."""
 
 
 class Programs:
@@ -30,10 +32,10 @@ class Programs:
         for share in tables.shares:
             self.launches += [*self._recalling(share), *self._moving(share)]
 
-    def run(self, moving: torch.Tensor) -> None:
+    def run(self, moving: torch.Tensor, stream: int | None) -> None:
         """Launch them all."""
         for launch in self.launches:
-            launch(moving)
+            launch(moving, stream)
 
     def _common(self) -> dict[str, Any]:
         t = self._tables
@@ -105,14 +107,16 @@ class Programs:
         arguments |= {"SOURCE": source, "TYPE": type_of(kinds[source])}
         if not bucket.large:
             whole = {**arguments, "BLOCK": SMALL}
-            yield Launch(_select.select_small, share.chunks, whole, num_warps=8)
+            yield Launch(_select.select_small, share.chunks, whole, num_warps=16)
             return
-        digits = VALUE_DIGITS[0 if source == "theta" else 1 :]
-        for shift, width in digits:
-            digit = {**arguments, "SHIFT": shift, "WIDTH": width}
+        chunk = share.block * share.loop
+        wide = {"BLOCK": WIDE, "LOOP": chunk // WIDE}
+        narrow = {"BLOCK": NARROW, "LOOP": chunk // NARROW}
+        for shift, width in VALUE_DIGITS:
+            digit = {**arguments, **wide, "SHIFT": shift, "WIDTH": width}
             yield Launch(_select.count_digits, share.chunks, digit, num_warps=4)
         for shift, width in RANK_DIGITS if source != "theta" else ():
-            digit = {**arguments, "SHIFT": shift, "WIDTH": width}
+            digit = {**arguments, **narrow, "SHIFT": shift, "WIDTH": width}
             yield Launch(_select.count_ties, share.chunks, digit, num_warps=4)
 
 

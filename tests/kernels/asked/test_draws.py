@@ -78,6 +78,22 @@ def test_a_large_selection_is_exact_and_so_are_its_ties(k):
         assert all(int((fast != 0).sum()) == k for _, fast, _ in found)
 
 
+def test_a_threshold_that_leaps_out_of_sight_is_found_again():
+    """Exponents are told apart about the last step's: far up, far down, to zero, and back."""
+    n = 9000
+    pair = Pair([(cg.KSparsePolytope(900, 0.1), (n,))], lr=1.0, rescale=None, momentum=0.0)
+    for t, scale in enumerate((1.0, 1e25, 1e-30, 1e-12, 0.0, 1.0)):
+        (gradient,) = gradients([(n,)], t)
+        gradient = gradient * scale
+        gradient[::3] = gradient[0]  # ties, at any scale
+        pair.give([gradient])
+        pair.kernels.step()
+        pair.reference.step()
+        (fast,), (slow,) = pair.fast, pair.slow
+        assert int((fast != 0).sum()) == 900, scale
+        assert torch.equal(fast.sign(), slow.sign().float()), scale
+
+
 def test_a_large_norm_of_the_k_largest_is_pulled_back():
     """The K-norm ball's own K-th largest value, sought when points are pulled back inside."""
     region, n = cg.KNormBall(300, 1.0), 9000

@@ -2,9 +2,18 @@
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 import condgrad as cg
+from condgrad.kernels.gpu._power import power
 from kernels.cases import REGIONS, Pair, gradients, off
+
+
+@triton.jit
+def raised(x, y, exponent, N: tl.constexpr):
+    place = tl.arange(0, N)
+    tl.store(y + place, power(tl.load(x + place), exponent))
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -52,3 +61,17 @@ def test_stochastic_rounding_loses_nothing_on_average():
         moved[rounding] = float((1 - p.float()).mean()) / (8 * 2.0**-11)
     assert moved["nearest"] == 0
     assert abs(moved["stochastic"] - 1) < 0.2
+
+
+def test_powers_are_right_over_the_whole_range():
+    made = torch.Generator().manual_seed(0)
+    spread = torch.rand(2048, generator=made, dtype=torch.float64)
+    for low, exponents in ((-40.0, (1e-3, 0.5, 2.0, 7.0, 20.0)), (-1.0, (100.0, 1000.0))):
+        x = torch.exp(low * spread)
+        x[:4] = torch.tensor([0.0, torch.nan, 1.0, 2.0**-140])
+        for exponent in exponents:
+            y = torch.empty_like(x)
+            raised[(1,)](x, y, exponent, 2048)
+            wanted = x**exponent
+            rtol = 5e-11 * (1 + exponent)
+            assert torch.allclose(y, wanted, rtol=rtol, atol=1e-290, equal_nan=True), exponent

@@ -13,27 +13,23 @@ import triton.language as tl
 
 from . import _tables as at
 from ._pieces import arrives_last, largest, total, value_of
+from ._power import power
 
 LANES = tl.constexpr(128)
 INFINITE = tl.constexpr(float("inf"))
 
 
 @triton.jit
-def power(x, exponent):
-    """x^exponent for x >= 0 and a positive exponent, in float64."""
-    safe = tl.where(x > 0, x, 1.0)
-    return tl.where(x > 0, tl.exp2(tl.log2(safe) * exponent), x)
-
-
-@triton.jit
-def settle(rates, lengths, records, counters, T, P, tensor, point, points, rows, squares, gap):
+def settle(ints, rates, lengths, records, counters, T, P, tensor, point, squares, gap):
     """Settle the step length min(lr ‖d‖ / ‖v − θ‖, 1), once all points of the tensor are known."""
-    known = True
+    rows = tl.load(ints + at.ROWS * T + tensor)
+    known = rows == 1
     if rows > 1:
         tl.store(records + at.SIZE_SQUARED * P + point, squares)
         tl.store(records + at.GAP_SQUARED * P + point, gap)
         known = arrives_last(counters + P + tensor, rows)
         if known:
+            points = tl.load(ints + at.POINT * T + tensor)
             squares = total(records + at.SIZE_SQUARED * P + points, rows, LANES)
             gap = total(records + at.GAP_SQUARED * P + points, rows, LANES)
     if known:

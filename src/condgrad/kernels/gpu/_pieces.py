@@ -7,6 +7,8 @@ import triton.language as tl
 
 from . import _tables as at
 
+FOLD = tl.constexpr(4)  # neighbours that one thread holds, as it reads 16 bytes at a time
+
 
 @triton.jit
 def chunk_at(ints, owners, chunk, T, CHUNK: tl.constexpr):
@@ -26,10 +28,10 @@ def chunk_at(ints, owners, chunk, T, CHUNK: tl.constexpr):
 @triton.jit
 def entries_at(address, start, TYPE: tl.constexpr, ALIGNED: tl.constexpr):
     """A pointer to the entry number `start` of the tensor at this address."""
-    if ALIGNED:
-        address = tl.multiple_of(address, 16)
-        start = tl.multiple_of(start, 8)
-    return address.to(tl.pointer_type(TYPE)) + start
+    pointer = address.to(tl.pointer_type(TYPE)) + start
+    if ALIGNED:  # said of the sum: what is known of a number is lost where it becomes a pointer
+        pointer = tl.multiple_of(pointer, 16)
+    return pointer
 
 
 @triton.jit
@@ -51,6 +53,14 @@ def gradient_at(moving, T, tensor, start, TYPE: tl.constexpr, ALIGNED: tl.conste
 
 
 @triton.jit
+def within(offset, left, FULL: tl.constexpr):
+    """Which entries lie within the chunk; where that is full nothing is left to compare."""
+    if FULL:
+        return offset == offset
+    return offset < left
+
+
+@triton.jit
 def read(pointer, offset, left, FULL: tl.constexpr):
     """The entries in float32; 0 beyond the end."""
     if FULL:
@@ -66,6 +76,12 @@ def write(pointer, offset, value, left, FULL: tl.constexpr):
         tl.store(pointer + offset, rounded)
     else:
         tl.store(pointer + offset, rounded, mask=offset < left)
+
+
+@triton.jit
+def folded(x):
+    """The sums of every four neighbours, in float64: sums then take a quarter of the registers."""
+    return tl.sum(tl.reshape(x.to(tl.float64), [x.shape[0] // FOLD, FOLD]), 1)
 
 
 @triton.jit
@@ -122,6 +138,17 @@ def arrives_last(counter, expected):
     if last:
         tl.store(counter, 0)
     tl.debug_barrier()
+    return last
+
+
+@triton.jit
+def completes(counter, parts):
+    """Whether this program is the last of a point's, or its only one, and sees what they wrote."""
+    last = parts == 1
+    if parts > 1:
+        last = arrives_last(counter, parts)
+    else:
+        tl.debug_barrier()
     return last
 
 
