@@ -169,9 +169,9 @@ def _read(report: Path) -> tuple[str, str]:
 
 def mutants() -> list[Mutant]:
     """All of them."""
-    from mutations import around, foundations, host, moves, optimizers, regions
+    from mutations import around, foundations, host, kernels, moves, optimizers, regions
 
-    tables = (regions, foundations, optimizers, moves, around, host)
+    tables = (regions, foundations, optimizers, moves, kernels, host, around)
     return [mutant for table in tables for mutant in table.MUTANTS]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -172,6 +173,8 @@ class Tables:
             "MID": layout.mid,
             "INNER": layout.inner,
             "HALVED": int(x.element_size() < 4),
+            "FRESH": member.fresh,
+            "SIGN": -1.0 if member.maximize else 1.0,
             **reals_of(member),
         }
         self.chunks += parts * member.rows
@@ -220,25 +223,33 @@ class Tables:
         from .gpu import _tables as at
 
         columns = [self.columns[name] for name in at.REALS.split()]
-        return torch.tensor(columns, dtype=torch.float64)
+        flat = array("d", itertools.chain.from_iterable(columns))
+        return torch.frombuffer(flat, dtype=torch.float64).view(len(columns), -1)
 
-    def refresh(self, members: Sequence[Member]) -> None:
-        """Take note of other radii, momenta, bounds and exponents."""
-        self.members = list(members)
-        rows = [reals_of(self.members[place]) for place in self.order]
-        self.columns.update({name: [row[name] for row in rows] for name in rows[0]})
+    def refresh(self, settings: Sequence[tuple[Region, float, bool]]) -> None:
+        """Take note of every member's region, share of the gradient, and wish to ascend.
+
+        Schedules that turn momentum come here in every step, so what is the same is left as it is.
+        """
+        for row, place in enumerate(self.order):
+            member = self.members[place]
+            region, fresh, maximize = settings[place]
+            self.columns["FRESH"][row] = fresh
+            self.columns["SIGN"][row] = -1.0 if maximize else 1.0
+            if region is not member.region:
+                self.members[place] = member._replace(region=region)
+                for name, value in reals_of(self.members[place]).items():
+                    self.columns[name][row] = value
         self.reals.copy_(pinned(self._reals(), self.device), non_blocking=True)
 
 
 def reals_of(member: Member) -> dict[str, float]:
-    """The numbers of a member that may change without a change of structure; and K."""
+    """The numbers of a member's region that may change without a change of structure; and K."""
     ruled = member.rescale == "diameter" and member.kind != "FREE"
     shape = member.parameter.shape or (1,)
     return {
         **numbers_of(unit_of(member.region), member.size),
         "DIAMETER": member.region.diameter(shape) if ruled else 1.0,
-        "FRESH": member.fresh,
-        "SIGN": -1.0 if member.maximize else 1.0,
     }
 
 

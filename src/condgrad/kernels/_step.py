@@ -1,4 +1,4 @@
-"""The fused step: an optimizer's parameters moved by a few launches, without a synchronisation."""
+"""The fused step: an optimizer's parameters moved by a few launches, or by one call on the host."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._fit import DTYPES, misfit, unit_of
+from ..regions import Region
+from ..regions._base import check_dense
+from ._fit import formats_beside, misfit, on_host, unit_of
 from ._moving import Moving
 from ._plan import Member, Tables, placed
 from ._present import Present, Standing
 from ._programs import Programs
+from .host._plan import HostPlan
 
 _SETTINGS = itemgetter(
     "region", "momentum", "rescale", "ties", "seed", "maximize", "fused", "rounding"
@@ -33,7 +36,7 @@ class FusedStep:
     def __init__(self) -> None:
         self.rest: frozenset[int] = frozenset()
         """The ids of the parameters that the last step left to others, as they asked for it."""
-        self._plans: list[_Plan] = []
+        self._plans: list[_Plan | HostPlan] = []
         self._present: Present | None = None
         self._standing: Standing | None = None
         self._state: Any = None
@@ -44,7 +47,7 @@ class FusedStep:
         """Move every parameter that has a gradient, but for those that are left in `rest`."""
         groups = optimizer.param_groups
         grads = None if self._present is None else self._present.gradients(groups)
-        addresses = [] if grads is None else list(map(Tensor.data_ptr, grads))
+        addresses = [] if grads is None else _addresses(grads, optimizer)
         capturing = torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
         if grads is None or not self._is_current(optimizer, grads, addresses, capturing):
             if capturing:
@@ -70,7 +73,7 @@ class FusedStep:
         settings = list(map(_SETTINGS, optimizer.param_groups))
         if settings == self._settings:
             return True
-        if capturing or list(map(_structure, settings)) != list(map(_structure, self._settings)):
+        if capturing or not all(map(_refreshable, self._settings, settings)):
             return False
         self._settings = settings
         for plan in self._plans:
@@ -83,6 +86,7 @@ class FusedStep:
         self._plans, self._standing = [], None
         present = self._present = Present(groups)
         grads = [p.grad for p in present.params if p.grad is not None]
+        addresses = _addresses(grads, optimizer)
         held: list[dict[str, Any]] = []
         by_device: dict[torch.device, list[int]] = {}
         for place, parameter in enumerate(present.params):
@@ -98,12 +102,25 @@ class FusedStep:
         for device, places in by_device.items():
             with _on(device):
                 _move_counters(device, [held[place] for place in places])
-                self._plans.append(_Plan(groups, present, grads, places, held))
+                members = _members(groups, present, grads, places, held)
+                owners = [present.owners[place] for place in places]
+                kind = HostPlan if on_host(present.params[places[0]]) else _Plan
+                self._plans.append(kind(members, places, owners))
         self.rest = present.others
         self._standing = Standing(present, grads, held)
         self._state = optimizer.state
         self._settings = list(map(_SETTINGS, groups))
+        return addresses
+
+
+def _addresses(grads: list[Tensor], optimizer: Any) -> list[int]:
+    """Where the gradients lie; raises if one of them is not dense."""
+    try:
         return list(map(Tensor.data_ptr, grads))
+    except RuntimeError:  # it has no address
+        for gradient in grads:
+            check_dense(gradient, optimizer)
+        raise
 
 
 def _unfit(
@@ -114,11 +131,12 @@ def _unfit(
     reason = misfit(parameter, group["region"])
     if reason is not None:
         return reason
-    if gradient.layout is not torch.strided or gradient.dtype not in DTYPES:
-        return f"its gradient is {gradient.dtype}, {gradient.layout}"
+    formats = formats_beside(parameter)
+    if gradient.dtype not in formats:
+        return f"its gradient is {gradient.dtype}"
     if not _alike(parameter, gradient):
         return f"its gradient has other strides, {gradient.stride()}"
-    if average is not None and not (average.dtype in DTYPES and _alike(parameter, average)):
+    if average is not None and not (average.dtype in formats and _alike(parameter, average)):
         return f"its average is {average.dtype} with strides {average.stride()}"
     return None
 
@@ -136,54 +154,56 @@ def _move_counters(device: torch.device, states: list[dict[str, Any]]) -> None:
         state["step"] = counter
 
 
+def _members(
+    groups: list[Any],
+    present: Present,
+    grads: Sequence[Tensor],
+    places: Sequence[int],
+    held: Sequence[dict[str, Any]],
+) -> list[Member]:
+    """The parameters at these places, and how they move."""
+    members = []
+    for place in places:
+        group, parameter = groups[present.owners[place]], present.params[place]
+        members.append(
+            Member(
+                parameter,
+                grads[place].dtype,
+                grads[place].data_ptr() % 16 == 0,
+                average=held[place]["momentum_buffer"] if group["momentum"] else None,
+                step=held[place]["step"],
+                region=group["region"],
+                rescale=group["rescale"],
+                random=group["ties"] == "random",
+                seed=group["seed"],
+                number=present.numbers[place],
+                fresh=1 - group["momentum"],
+                maximize=group["maximize"],
+                dithered=group["rounding"] == "stochastic" and parameter.dtype == torch.bfloat16,
+            )
+        )
+    return members
+
+
 class _Plan:
     """The tables and launches for the parameters on one device."""
 
     def __init__(
-        self,
-        groups: list[Any],
-        present: Present,
-        grads: Sequence[Tensor],
-        places: list[int],
-        held: list[dict[str, Any]],
+        self, members: Sequence[Member], places: Sequence[int], owners: Sequence[int]
     ) -> None:
-        self._present, self._places = present, places
-        self._held = [held[place] for place in places]
-        self._given = [(grads[p].dtype, grads[p].data_ptr() % 16 == 0) for p in places]
-        self._tables = Tables(self._members(groups))
-        order = [places[number] for number in self._tables.order]
+        self._owners = list(owners)
+        self._tables = Tables(members)
+        order = self._tables.order
         self._device = self._tables.device
-        self._moving = Moving(order, [present.owners[place] for place in order], self._device)
+        self._moving = Moving([places[n] for n in order], [owners[n] for n in order], self._device)
         self._programs = Programs(self._tables)
         self._stream = _stream(self._device)
 
-    def _members(self, groups: list[Any]) -> list[Member]:
-        present, members = self._present, []
-        for place, state, given in zip(self._places, self._held, self._given, strict=True):
-            group, parameter = groups[present.owners[place]], present.params[place]
-            members.append(
-                Member(
-                    parameter,
-                    *given,
-                    average=state["momentum_buffer"] if group["momentum"] else None,
-                    step=state["step"],
-                    region=group["region"],
-                    rescale=group["rescale"],
-                    random=group["ties"] == "random",
-                    seed=group["seed"],
-                    number=present.numbers[place],
-                    fresh=1 - group["momentum"],
-                    maximize=group["maximize"],
-                    dithered=group["rounding"] == "stochastic"
-                    and parameter.dtype == torch.bfloat16,
-                )
-            )
-        return members
-
     def refresh(self, groups: list[Any]) -> None:
         """Take note of settings that changed without a change of structure."""
+        now = [(g["region"], 1 - g["momentum"], g["maximize"]) for g in groups]
         with _on(self._device):
-            self._tables.refresh(self._members(groups))
+            self._tables.refresh([now[owner] for owner in self._owners])
 
     def step(self, addresses: list[int], rates: list[Any], capturing: bool) -> Any:
         """Launch everything on the current stream; what a graph that captures it needs."""
@@ -221,11 +241,17 @@ def _on(device: torch.device) -> Any:
     return torch.cuda.device(device)
 
 
-def _structure(settings: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a plan is built for, of the settings of a group; the rest are numbers in a table."""
-    region, momentum, rescale, ties, seed, _, fused, rounding = settings
-    kinds = type(region), type(unit_of(region)), getattr(unit_of(region), "k", None)
-    return kinds, momentum > 0, rescale, ties, seed, fused, rounding
+def _refreshable(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
+    """Whether a plan stays good when a group's settings become these: the rest are numbers."""
+    region, momentum, *fixed, _, fused, rounding = new
+    was, had, *stood, _, hurried, rounded = old
+    same = (momentum > 0, *fixed, fused, rounding) == (had > 0, *stood, hurried, rounded)
+    return same and (region is was or _structure(region) == _structure(was))
+
+
+def _structure(region: Region) -> tuple[Any, ...]:
+    """What a plan is built for, of a region."""
+    return type(region), type(unit_of(region)), getattr(unit_of(region), "k", None)
 
 
 def _alike(x: Tensor, y: Tensor) -> bool:

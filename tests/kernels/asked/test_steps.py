@@ -1,5 +1,7 @@
 """Every region under every rule, with momentum and without, on tensors of odd sizes."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -61,6 +63,9 @@ def test_several_steps_rates_in_tensors_and_radii_that_change():
             for group in optimizer.param_groups:
                 group["lr"] = (0.02, torch.tensor(0.01), 0.5, 0.0)[t]
                 group["momentum"] = (0.9, 0.9, 0.5, 0.9)[t]
+                if t == 2:
+                    wider = 1.5 * group["region"].radius
+                    group["region"] = dataclasses.replace(group["region"], radius=wider)
         pair.give(gradients([shape for _, shape in members], seed=t))
         found = pair.step()
         assert {case: off for case, off in found.items() if not off <= 1} == {}, f"step {t}"

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._fit import KINDS, layout_of, numbers_of, unit_of
+from .._fit import KINDS, layout_of
 from .._plan import RECALL_EVERY, Member, reals_of
 from ._build import library
 from ._table import Row
@@ -20,27 +20,31 @@ _KINDS = list(KINDS.values())
 class HostPlan:
     """The table for the parameters on the host, of which only some fields change every step."""
 
-    def __init__(self, members: Sequence[Member], places: Sequence[int], owners: Sequence[int]):
+    def __init__(
+        self, members: Sequence[Member], places: Sequence[int], owners: Sequence[int]
+    ) -> None:
         self._members = list(members)
-        self.places = list(places)
-        self._owners = list(owners)
+        self._places, self._owners = list(places), list(owners)
         self._rows = (Row * len(self._members))(*map(_row, self._members))
         self._table = ctypes.addressof(self._rows)
         self._call = library().condgrad_step
 
-    def refresh(self, members: Sequence[Member]) -> None:
+    def refresh(self, groups: Sequence[dict[str, Any]]) -> None:
         """Take note of settings that changed without a change of structure."""
-        self._members = list(members)
-        for row, member in zip(self._rows, self._members, strict=True):
-            for name, value in _numbers(member).items():
-                setattr(row, name, value)
+        for place, (row, owner) in enumerate(zip(self._rows, self._owners, strict=True)):
+            group, member = groups[owner], self._members[place]
+            row.fresh, row.sign = 1 - group["momentum"], -1 if group["maximize"] else 1
+            if group["region"] is not member.region:
+                self._members[place] = member._replace(region=group["region"])
+                for name, value in _sizes(self._members[place]).items():
+                    setattr(row, name, value)
 
     def step(
         self, addresses: Sequence[int], rates: Sequence[float | Tensor], capturing: bool = False
     ) -> None:
         """Move every parameter; the gradients lie at the addresses of their places."""
         numbers = list(map(float, rates))
-        for row, place, owner in zip(self._rows, self.places, self._owners, strict=True):
+        for row, place, owner in zip(self._rows, self._places, self._owners, strict=True):
             row.gradient = addresses[place]
             row.rate = numbers[owner]
         if self._call(self._table, len(self._rows), RECALL_EVERY):
@@ -71,12 +75,13 @@ def _row(member: Member) -> Row:
         inner=layout.inner,
         seed=member.seed,
         number=member.number,
-        **_numbers(member),
+        fresh=member.fresh,
+        sign=-1 if member.maximize else 1,
+        **_sizes(member),
     )
 
 
-def _numbers(member: Member) -> dict[str, Any]:
-    """What may change without a change of structure."""
-    numbers = numbers_of(unit_of(member.region), member.size) | reals_of(member)
-    names = "RADIUS LOW HIGH FRESH SIGN DIAMETER COUNT"
-    return {name.lower(): numbers[name] for name in names.split()}
+def _sizes(member: Member) -> dict[str, Any]:
+    """The numbers of its region, which may change without a change of structure."""
+    numbers, names = reals_of(member), ("RADIUS", "LOW", "HIGH", "DIAMETER", "COUNT")
+    return {name.lower(): numbers[name] for name in names}
