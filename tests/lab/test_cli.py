@@ -1,5 +1,6 @@
 """The command line: what it says, what it writes, and the code it ends with."""
 
+import shutil
 import sys
 
 import pytest
@@ -232,6 +233,27 @@ def test_wrong_words_are_named(condgrad, words, text):
     code, _, err = condgrad(*words)
     assert code == 2
     assert text in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "figure-0", "--scale", "smoke", "--jobs", "1", "--out", "taken"],
+        ["render", "figure-0", "--scale", "smoke"],
+        ["report", "figure-0", "--scale", "smoke", "--page", "taken/report.html"],
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch, capsys, words):
+    monkeypatch.chdir(tmp_path)
+    main(["run", "figure-0", "--scale", "smoke", "--jobs", "1"])
+    shutil.rmtree("runs/figures")
+    for name in ("taken", "runs/figures"):
+        (tmp_path / name).write_text("a file, no folder")
+    capsys.readouterr()
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(("condgrad: taken", "condgrad: runs/figures"))
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return arguments.answer(arguments)
     except (UsageError, DataError, RecordError) as error:
         return _refuse(str(error))
+    except OSError as error:  # a folder that cannot be written, a disk that is full
+        named = f"{error.filename}: " if error.filename else ""
+        return _refuse(f"{named}{error.strerror or error}")
     except KeyboardInterrupt:
         sys.stderr.write("condgrad: stopped; the same command goes on from here\n")
         return 130

@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     _announce(artifacts, arguments.scale, plan, jobs)
     if arguments.dry_run:
         return 0
+    store.folder.mkdir(parents=True, exist_ok=True)  # or say so before anything is trained
     ends = _train(plan, jobs, arguments) if plan.left else []
     for artifact in artifacts:
         _look.answer(artifact, _common.results(artifact, store, arguments), store.folder)

@@ -71,7 +71,7 @@ def entry(cache: Path, name: str) -> Entry | None:
         return Entry(name, folder, origin["source"], origin["inputs"], files)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged(folder / ORIGIN, "it cannot be read", _again(name)) from error
 
 

@@ -69,6 +69,14 @@ def test_an_unreadable_origin_is_damage(cache, text):
         store.entry(cache, "tiny")
 
 
+def test_an_origin_that_cannot_be_opened_is_damage(cache):
+    place(cache)
+    (cache / "tiny" / store.ORIGIN).unlink()
+    (cache / "tiny" / store.ORIGIN).mkdir()
+    with pytest.raises(DataDamagedError, match=r"origin\.json.*cannot be read"):
+        store.entry(cache, "tiny")
+
+
 def test_an_entry_of_another_format_counts_as_absent(cache):
     place(cache)
     origin = cache / "tiny" / store.ORIGIN
