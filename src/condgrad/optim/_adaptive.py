@@ -14,7 +14,7 @@ from ..regions._measure import Program, Sum
 from ..regions._sharded import vertex
 from ..regions._shards import Shard, local
 from ..regions._ties import FIRST, Draw
-from ._base import Closure, FrankWolfe, at_least_point, check_range
+from ._base import FrankWolfe, at_least_point, check_range
 from ._move import recall_point
 from ._move_sharded import Moved
 from ._roster import Roster
@@ -109,13 +109,6 @@ class Adaptive(FrankWolfe):
         if isinstance(inner, bool) or not (isinstance(inner, int) and inner >= 1):
             raise ValueError(f"`inner` must be an int of at least 1, got {inner!r}")
         positive(group["delta"], "delta")
-
-    @torch.no_grad()
-    def step(self, closure: Closure | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """One step; returns what the closure returns, which may reevaluate the model."""
-        loss = self._called(closure)
-        self._advance()
-        return loss
 
     def _new_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         wide = torch.promote_types(parameter.dtype, torch.float32)

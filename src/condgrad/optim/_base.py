@@ -106,6 +106,17 @@ class ConstrainedOptimizer(Optimizer):
 
     # ---- steps
 
+    @torch.no_grad()
+    def step(self, closure: Closure | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """One step; returns what the closure returns, which may reevaluate the model."""
+        loss = self._called(closure)
+        self._advance()
+        return loss
+
+    def _advance(self) -> None:
+        """Move every parameter that has a gradient."""
+        raise NotImplementedError
+
     def _gradient(self, parameter: Tensor, group: dict[str, Any]) -> Tensor:
         """The parameter's gradient, as far as it lies here; its negative under `maximize`."""
         gradient = parameter.grad

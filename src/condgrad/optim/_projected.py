@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from ..regions import Region
@@ -13,7 +12,7 @@ from ..regions._base import working
 from ..regions._measure import Program, pick
 from ..regions._sharded import nearest
 from ..regions._shards import Shard, is_sharded, local
-from ._base import Closure, ConstrainedOptimizer, at_least_point, check_range, untraced
+from ._base import ConstrainedOptimizer, at_least_point, check_range, untraced
 from ._move_sharded import is_idle, led, parts_of_states
 
 
@@ -61,13 +60,6 @@ class ProjectedSGD(ConstrainedOptimizer):
         check_range("weight_decay", group["weight_decay"], 0, float("inf"))
         if group["nesterov"] and not (group["momentum"] > 0 and group["dampening"] == 0):
             raise ValueError("`nesterov` needs a momentum above 0 and no dampening")
-
-    @torch.no_grad()
-    def step(self, closure: Closure | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """One step; returns what the closure returns, which may reevaluate the model."""
-        loss = self._called(closure)
-        self._advance()
-        return loss
 
     @untraced
     def _advance(self) -> None:

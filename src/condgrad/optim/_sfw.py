@@ -11,7 +11,7 @@ from torch import Tensor
 from .._members import members
 from ..kernels import FusedStep, misfit
 from ..regions import Region
-from ._base import Closure, FrankWolfe, check_choice, check_range, untraced
+from ._base import FrankWolfe, check_choice, check_range, untraced
 
 
 class SFW(FrankWolfe):
@@ -120,13 +120,6 @@ class SFW(FrankWolfe):
                 )
 
     # ---- steps
-
-    @torch.no_grad()
-    def step(self, closure: Closure | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """One step; returns what the closure returns, which may reevaluate the model."""
-        loss = self._called(closure)
-        self._advance()
-        return loss
 
     @untraced
     def _advance(self) -> None:
