@@ -23,6 +23,7 @@ from ._measure import (
     Number,
     Piece,
     Program,
+    Stature,
     Sum,
     decided,
     finite,
@@ -147,8 +148,12 @@ class KNormBall(_Counting):
 
     def _measure(self, x: Tensor, piece: Piece) -> Program[Any]:
         if piece.joint:
-            total, choice = yield [Norm(x, 1), Largest(x.abs(), 1, piece)]
-            return total, choice.threshold, choice
+            sizes = x.abs()
+            asked = [Norm(x, 1), Stature(sizes, 1.0), Largest(sizes, 1, piece)]
+            total, (unit, shares), choice = yield asked
+            if decided(finite(total)):
+                return total, choice.threshold, choice
+            return shares, choice.threshold / pick(unit > 0, unit, 1.0), choice
         total = yield Norm(x, 1)
         choice = yield from largest(x.abs(), 1, piece)
         top = choice.threshold
