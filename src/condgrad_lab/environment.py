@@ -6,7 +6,9 @@ Neither host names nor paths: records are published.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.metadata
+import os
 import platform
 import subprocess
 from pathlib import Path
@@ -19,7 +21,7 @@ def environment(device: str = "cpu") -> dict[str, str]:
     """Versions, platform and processor, and the accelerator where the run used one."""
     import torch
 
-    found = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    found = {name: _version(name) for name in _PACKAGES}
     found["torch"] = torch.__version__
     found["python"] = platform.python_version()
     found["platform"] = f"{platform.system()} {platform.machine()}"
@@ -30,6 +32,13 @@ def environment(device: str = "cpu") -> dict[str, str]:
     if commit := _commit():
         found["commit"] = commit
     return found
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:  # a source tree that was never installed
+        return importlib.import_module(name).__version__
 
 
 def _processor() -> str:
@@ -43,7 +52,12 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree, `+` if it has changes; None for an installed package."""
+    """The commit of the source tree, `+` if it has changes; None for an installed package.
+
+    A copy of a tree without its repository is told by $CONDGRAD_COMMIT which commit it is of.
+    """
+    if told := os.environ.get("CONDGRAD_COMMIT"):
+        return told
     here = Path(__file__).resolve().parent
     git = ["git", "-C", str(here), "describe", "--always", "--dirty=+", "--exclude=*"]
     try:

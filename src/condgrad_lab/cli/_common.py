@@ -7,11 +7,10 @@ import functools
 import re
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from condgrad_lab.artifact import Artifact, Results
     from condgrad_lab.store import Store
 
@@ -96,9 +95,13 @@ def results(artifact: Artifact, store: Store, arguments: argparse.Namespace) -> 
 
 
 @functools.cache
-def console(*, error: bool = False) -> Console:
-    """The terminal, or a pipe that is wide enough for the tables."""
+def console(*, error: bool = False) -> Any:
+    """The terminal, or a pipe that is wide enough for the tables; plain text without rich."""
+    stream = sys.stderr if error else sys.stdout
+    if find_spec("rich") is None:
+        from condgrad_lab.cli._plain import Plain
+
+        return Plain(stream)
     from rich.console import Console
 
-    stream = sys.stderr if error else sys.stdout
     return Console(stderr=error, width=None if stream.isatty() else 120, highlight=False)

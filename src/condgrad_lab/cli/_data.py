@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from condgrad_lab.cli import _common
+from condgrad_lab.cli._plain import Grid
 
 
 def add(commands: Any) -> None:
@@ -20,16 +21,14 @@ def add(commands: Any) -> None:
     packing.add_argument("name", metavar="NAME")
     packing.add_argument("--max-size", default="60MiB", metavar="SIZE", help="of a piece (60MiB)")
     packing.add_argument("--to", default=".", metavar="DIR", help="where to write them (here)")
+    packing.add_argument("--from", dest="folder", metavar="DIR", help="of files that lie there")
 
 
 def list_(arguments: argparse.Namespace) -> int:
     """The data sets and their state in the cache."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
     from condgrad_lab import data
 
-    table = Table("name", "data set", "state", "MB", "source", box=SIMPLE)
+    table = Grid(("name", "data set", "state", "MB", "source"))
     for entry in data.listing():
         size = f"{entry.bytes / 1e6:.0f}" if entry.bytes else ""
         table.add_row(entry.name, entry.title, entry.state, size, entry.source)
@@ -54,7 +53,7 @@ def pack(arguments: argparse.Namespace) -> int:
 
     (name,) = _known([arguments.name])
     try:
-        paths = data.pack(name, arguments.to, arguments.max_size)
+        paths = data.pack(name, arguments.to, arguments.max_size, folder=arguments.folder)
     except ValueError as error:  # a size that is none, or too small
         raise _common.UsageError(str(error)) from None
     for path in paths:

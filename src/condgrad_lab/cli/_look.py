@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from condgrad_lab import words
 from condgrad_lab.cli import _common
+from condgrad_lab.cli._plain import Grid
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from condgrad_lab.artifact import Artifact, Results
     from condgrad_lab.store import Record
 
@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
 
 def list_(arguments: argparse.Namespace) -> int:
     """The artifacts and the state of their records."""
-    table = _table(None, "artifact", "what it shows", f"records at {arguments.scale} scale")
+    table = Grid(("artifact", "what it shows", f"records at {arguments.scale} scale"))
     for artifact, results in _found(arguments):
         table.add_row(artifact.name, artifact.title, f"{len(results.records)} of {results.wanted}")
     _common.console().print(table)
@@ -59,6 +59,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 def render(arguments: argparse.Namespace) -> int:
     """Draw the artifacts that have records; 3 if one has none."""
+    _needs_matplotlib("render")
     missing = []
     for artifact, results in _found(arguments):
         if results.records:
@@ -70,6 +71,7 @@ def render(arguments: argparse.Namespace) -> int:
 
 def report(arguments: argparse.Namespace) -> int:
     """Write one page with all artifacts that have records."""
+    _needs_matplotlib("report")
     from condgrad_lab import render as rendering
 
     found = [(artifact, results) for artifact, results in _found(arguments) if results.records]
@@ -123,10 +125,18 @@ def _found(arguments: argparse.Namespace) -> list[tuple[Artifact, Results]]:
 
 
 def _draw(artifact: Artifact, results: Results, folder: Path) -> None:
+    if find_spec("matplotlib") is None:
+        _common.console(error=True).print(f"{artifact.name}: no picture without matplotlib")
+        return
     from condgrad_lab import render as rendering
 
     for path in rendering.save(artifact, results, folder / "figures"):
         _common.console().print(f"{artifact.name}: {path}", soft_wrap=True)
+
+
+def _needs_matplotlib(command: str) -> None:
+    if find_spec("matplotlib") is None:
+        raise _common.UsageError(f"{command} needs matplotlib; install 'condgrad[lab]'")
 
 
 def _missing(names: list[str]) -> int:
@@ -137,11 +147,11 @@ def _missing(names: list[str]) -> int:
     return 3 if names else 0
 
 
-def _claims(artifact: Artifact, results: Results, said: list[words.Said]) -> Table:
+def _claims(artifact: Artifact, results: Results, said: list[words.Said]) -> Grid:
     title = f"{artifact.name}: {artifact.title}, {results.scale} scale"
     if not results.complete:
         title += f", {words.records(results)}"
-    table = _table(title, *words.COLUMNS)
+    table = Grid(words.COLUMNS, title)
     for claim in said:
         colour = _COLOURS.get(claim.verdict, "dim")
         note = f"\n[dim]{claim.note}[/dim]" if claim.note else ""
@@ -156,7 +166,7 @@ def _show(record: Record) -> None:
     out.print(f"[bold]{record.run.key}[/bold]: {progress}")
     out.print(_pairs({name: str(v) for name, v in record.run.to_dict(defaults=False).items()}))
     names = list(dict.fromkeys(name for row in record.epochs for name in row))
-    table = _table(None, *names)
+    table = Grid(names)
     for row in record.epochs:
         table.add_row(*(f"{row[name]:.6g}" if name in row else "" for name in names))
     out.print(table)
@@ -165,17 +175,8 @@ def _show(record: Record) -> None:
     out.print(f"trained for {words.duration(record.seconds)}")
 
 
-def _table(title: str | None, *columns: str) -> Table:
-    from rich.box import SIMPLE
-    from rich.table import Table
-
-    return Table(*columns, title=title, title_justify="left", title_style="bold", box=SIMPLE)
-
-
-def _pairs(rows: dict[str, str]) -> Table:
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
+def _pairs(rows: dict[str, str]) -> Grid:
+    table = Grid()
     for name, value in rows.items():
         table.add_row(f"[dim]{name}[/dim]", value)
     return table

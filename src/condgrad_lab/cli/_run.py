@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,14 +101,17 @@ def _announce(artifacts: Sequence[Artifact], scale: str, plan: Plan, jobs: int) 
 def _train(plan: Plan, jobs: int, arguments: argparse.Namespace) -> list[Event]:
     """Run the plan; returns the last event of every run that was taken up."""
     from condgrad_lab import data, queue
-    from condgrad_lab.cli._progress import Display
 
     # Here and now, with a progress bar, rather than in every worker.
     for name in dict.fromkeys(run.data.name for run in plan.left if not run.data.synthetic):
         data.get(name, folder=arguments.data)
     ends: list[Event] = []
     with ExitStack() as stack:
-        listeners: list[queue.Listener] = [stack.enter_context(Display(plan))]
+        listeners: list[queue.Listener] = []
+        if find_spec("rich"):
+            from condgrad_lab.cli._progress import Display
+
+            listeners.append(stack.enter_context(Display(plan)))
         listeners += [stack.enter_context(tracker) for tracker in _trackers(arguments)]
 
         def listen(event: Event) -> None:

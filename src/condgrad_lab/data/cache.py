@@ -54,10 +54,17 @@ def root(cache: str | os.PathLike[str] | None = None) -> Path:
     if cache is None:
         cache = os.environ.get("CONDGRAD_DATA") or None
     if cache is None:
-        from pooch import os_cache
-
-        cache = os_cache("condgrad") / "data"
+        cache = _users() / "data"
     return Path(cache).expanduser()
+
+
+def _users() -> Path:
+    """The user's cache folder; the usual one of Linux where pooch is not installed."""
+    try:
+        from pooch import os_cache
+    except ImportError:
+        return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "condgrad"
+    return Path(os_cache("condgrad"))
 
 
 def entry(cache: Path, name: str) -> Entry | None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
 
 from condgrad_lab.data.checks import Buffer
 from condgrad_lab.data.dataset import Split
@@ -45,6 +44,8 @@ def encode(images: np.ndarray, labels: Sequence[int]) -> bytes:
 
 def sheet(content: Buffer, name: str) -> np.ndarray:
     """The images (N, 3072) in planes of a picture whose every row is one image, pixel by pixel."""
+    from PIL import Image, UnidentifiedImageError
+
     try:
         with Image.open(io.BytesIO(content)) as picture:
             pixels = np.asarray(picture)

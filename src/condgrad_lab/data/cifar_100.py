@@ -15,7 +15,7 @@ from condgrad_lab.data import cifar
 from condgrad_lab.data.checks import Files
 from condgrad_lab.data.dataset import Split
 from condgrad_lab.data.ordering import by_content
-from condgrad_lab.data.packing import Tiles
+from condgrad_lab.data.packing import Foretold
 from condgrad_lab.data.recipe import File, Form, Recipe, archive
 
 CLASSES = tuple(
@@ -83,6 +83,6 @@ RECIPE = Recipe(
     ),
     read=read,
     official=((f"https://www.cs.toronto.edu/~kriz/{ARCHIVE}",),),
-    packing=Tiles(),
+    packing=Foretold(),
     places=("cifar-100-binary",),
 )

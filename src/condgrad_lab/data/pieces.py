@@ -20,7 +20,7 @@ from condgrad_lab.data.checks import Files, digest, expect, sha256_of
 from condgrad_lab.data.errors import DataMissingError, damaged
 from condgrad_lab.data.recipe import Recipe
 
-FORMAT = 1
+FORMAT = 2
 REMEDY = "copy it again, or pack the data set again with `condgrad data pack`"
 UNITS = {
     "": 1,

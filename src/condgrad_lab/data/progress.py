@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from multiprocessing import parent_process
 
 log = logging.getLogger("condgrad_lab.data")
@@ -60,4 +61,5 @@ def automatic() -> Progress:
 
     A worker process is quiet too: the screen belongs to the process that started it.
     """
-    return Bars() if sys.stderr.isatty() and parent_process() is None else Progress()
+    seen = sys.stderr.isatty() and parent_process() is None
+    return Bars() if seen and find_spec("rich") else Progress()

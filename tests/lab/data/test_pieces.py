@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from condgrad_lab.data import DataDamagedError, DataMissingError, Progress, packing, pieces
-from condgrad_lab.data.packing import Bz2, Tiles
+from condgrad_lab.data import DataDamagedError, DataMissingError, Progress, pieces
+from condgrad_lab.data.packing import Bz2, Foretold
 from condgrad_lab.data.sources import obtain
 from lab.data import tiny
 
@@ -106,16 +106,38 @@ def test_a_packing_that_loses_anything_is_never_written(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("count", [1, 49, 50, 51, 203])
-def test_tiles_keep_every_pixel(count, monkeypatch):
-    monkeypatch.setattr(packing, "ROWS", 2)
-    generator = np.random.default_rng(count)
-    coarse = generator.integers(0, 256, (count, 3073 // 7), dtype=np.uint8)
-    content = np.repeat(coarse, 7, axis=1).tobytes()
-    packed = Tiles().encode({"batch.bin": content})
-    assert len([name for name in packed if name.endswith(".webp")]) == -(-count // 100)
-    assert Tiles().decode(packed) == {"batch.bin": content}
-    assert sum(map(len, packed.values())) < len(content)
+def batch(images):
+    """A CIFAR batch of these images, each with its number as the label."""
+    labels = np.arange(len(images), dtype=np.uint8)[:, None]
+    return np.hstack([labels, images.reshape(len(images), 3072)]).tobytes()
+
+
+def smooth(count):
+    """Images in colour without an edge, as photographs mostly are."""
+    y, x, n = np.meshgrid(np.arange(32), np.arange(32), np.arange(count), indexing="ij")
+    planes = [3 * x + 2 * y, 2 * x + 3 * y + n, 90 + x + y]
+    return np.stack(planes).transpose(3, 0, 1, 2).clip(0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        np.random.default_rng(0).integers(0, 256, (7, 3, 32, 32), dtype=np.uint8),
+        np.random.default_rng(1).choice(np.array([0, 255], np.uint8), (5, 3, 32, 32)),
+        smooth(1),
+        smooth(70),
+    ],
+    ids=["noise", "extremes", "one", "smooth"],
+)
+def test_images_come_back_to_the_last_pixel(images):
+    files = {"one.bin": batch(images), "two.bin": batch(images[::-1])}
+    assert Foretold().decode(Foretold().encode(files)) == files
+
+
+def test_neighbours_foretell_a_photograph():
+    files = {"batch.bin": batch(smooth(70))}
+    size = sum(map(len, Foretold().encode(files).values()))
+    assert size < 0.5 * sum(map(len, Bz2().encode(files).values()))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ import numpy as np
 from condgrad_lab.artifact import Artifact, Claim, Results
 from condgrad_lab.papers.dnn_fw_2020 import _scales
 from condgrad_lab.papers.dnn_fw_2020._significance import LEVEL, p_value
-from condgrad_lab.render import curves
 from condgrad_lab.spec import Optimizer, Rule, Run
 from condgrad_lab.store import Record
 
@@ -101,6 +100,8 @@ class Comparison(Artifact):
         ]
 
     def draw(self, results: Results) -> Figure:
+        from condgrad_lab.render import curves
+
         return curves.grid(
             [curves.Line(label, line) for label, line in results.lines.items()],
             self.shown,

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from rich.console import Console
 
 from condgrad_lab import data, queue
 from condgrad_lab.papers.dnn_fw_2020._comparison import Comparison
@@ -55,7 +55,7 @@ def main() -> None:
         losses = {run.optimizer.lr: _loss(store, run) for run in tries(figure)}
         best = min(losses, key=lambda rate: losses[rate])
         shown = ", ".join(f"{rate:g}: {loss:.4f}" for rate, loss in losses.items())
-        Console().print(f"{figure.name}: {shown}; best {best:g}")
+        sys.stdout.write(f"{figure.name}: {shown}; best {best:g}\n")
 
 
 def _loss(store: Store, run: Run) -> float:

@@ -10,7 +10,6 @@ import numpy as np
 
 from condgrad_lab.artifact import Artifact, Claim, Results
 from condgrad_lab.papers.dnn_fw_2020 import _scales
-from condgrad_lab.render import pictures
 from condgrad_lab.spec import Optimizer, Rule, Run
 
 if TYPE_CHECKING:
@@ -80,6 +79,8 @@ class WeightPictures(Artifact):
         ]
 
     def draw(self, results: Results) -> Figure:
+        from condgrad_lab.render import pictures
+
         columns = []
         for label, line in results.lines.items():
             captions = [f"{value:.2f} %" for value in accuracies(results, label)[:1]]

@@ -23,7 +23,6 @@ import numpy as np
 from condgrad_lab.artifact import Artifact, Claim, Results
 from condgrad_lab.papers.dnn_fw_2020 import _scales
 from condgrad_lab.papers.dnn_fw_2020._significance import LEVEL, p_value
-from condgrad_lab.render import curves
 from condgrad_lab.spec import Optimizer, Rule, Run
 
 if TYPE_CHECKING:
@@ -86,6 +85,8 @@ class Figure4(Artifact):
         return found
 
     def draw(self, results: Results) -> Figure:
+        from condgrad_lab.render import curves
+
         panels = {
             network: [
                 curves.Line(label.removeprefix(f"{network}, "), line)
