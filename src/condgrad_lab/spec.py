@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-MEASURES = ("train", "gap", "active", "weights")
+MEASURES = ("train", "gap", "active", "weights", "sampled-gap", "top5")
 _DEVICES = ("cpu", "cuda")
 _DTYPES = ("float32", "float64")
+_AUTOCAST = (None, "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,11 @@ class _Plain:
             if value is not None and not (value > 0 and math.isfinite(value)):
                 raise ValueError(f"`{name}` must be positive and finite, got {value!r}")
 
-    def _one_of(self, name: str, allowed: tuple[str, ...]) -> None:
+    def _one_of(self, name: str, allowed: tuple[str | None, ...]) -> None:
         value = getattr(self, name)
         if value not in allowed:
-            raise ValueError(f"`{name}` must be one of {', '.join(allowed)}, got {value!r}")
+            named = ", ".join(map(str, allowed))
+            raise ValueError(f"`{name}` must be one of {named}, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -70,16 +72,19 @@ class Data(_Plain):
 
     `train` and `test` cut the splits to that many samples, the same ones for every seed; None
     takes all. `synthetic` replaces the data set by its small generated twin of those sizes.
+    `validation` takes that many samples out of the training split, the same ones for every seed,
+    and puts them in the place of the test split: what is chosen by them has not seen the test.
     """
 
     name: str
     train: int | None = None
     test: int | None = None
     synthetic: bool = False
+    validation: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._positive("train", "test")
+        self._positive("train", "test", "validation")
         if self.synthetic and (self.train is None or self.test is None):
             raise ValueError("synthetic data has no size of its own: give `train` and `test`")
 
@@ -169,8 +174,16 @@ class Run(_Plain):
     - "train": loss and accuracy of the whole training set after every epoch (without it they are
       the means over the epoch's batches, as trained);
     - "gap": the Frank-Wolfe gap at the full gradient after every epoch;
+    - "sampled-gap": that at the gradient over 5,000 samples, the same ones in every epoch; their
+      noise makes it larger than the gap on average;
+    - "top5": the share of samples whose class is among the five of the largest outputs;
     - "active": the count of active parameters, and the test accuracy with the others at zero;
     - "weights": the final parameters.
+
+    `augment` moves the training images anew in every epoch: small ones by a random crop after
+    padding by 4, pictures in files by a random crop of random size and shape; both by a flip or
+    none. `autocast` is the format of forward and backward; parameters stay in `dtype`. `ranks` is
+    the number of processes that share every batch: each normalises by the statistics of its part.
     """
 
     data: Data
@@ -184,12 +197,18 @@ class Run(_Plain):
     measure: tuple[str, ...] = ("train",)
     device: str = "cpu"
     dtype: str = "float32"
+    augment: bool = False
+    autocast: str | None = None
+    ranks: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._positive("epochs", "batch")
+        self._positive("epochs", "batch", "ranks")
         self._one_of("device", _DEVICES)
         self._one_of("dtype", _DTYPES)
+        self._one_of("autocast", _AUTOCAST)
+        if self.batch < self.ranks:
+            raise ValueError(f"`batch` is {self.batch}, too few for {self.ranks} `ranks`")
         if self.seed < 0:
             raise ValueError(f"`seed` must not be negative, got {self.seed}")
         if unknown := sorted(set(self.measure) - set(MEASURES)):
@@ -197,7 +216,7 @@ class Run(_Plain):
         patterns = [rule.pattern for rule in self.rules]
         if len(set(patterns)) < len(patterns):
             raise ValueError(f"`rules` has two rules for one pattern: {patterns}")
-        if "gap" in self.measure and not self.rules:
+        if {"gap", "sampled-gap"} & set(self.measure) and not self.rules:
             raise ValueError("`measure` asks for the gap, but no rule constrains the run")
         # One set of measures, one key, whatever their order.
         ordered = tuple(name for name in MEASURES if name in self.measure)

@@ -22,7 +22,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,6 +70,17 @@ class Record:
     def epoch(self) -> int:
         """The last epoch with numbers."""
         return int(self.epochs[-1]["epoch"]) if self.epochs else 0
+
+    @property
+    def throughput(self) -> float:
+        """Samples a second in training, the median over the epochs; NaN where none is timed."""
+        counts = {row["epoch"]: row.get("evaluations", math.nan) for row in self.epochs}
+        found = [
+            (counts[time["epoch"]] - counts[time["epoch"] - 1]) / time["train"]
+            for time in self.times
+            if time.get("train") and {time["epoch"], time["epoch"] - 1} <= counts.keys()
+        ]
+        return float(np.median(found)) if found else math.nan
 
     @property
     def seconds(self) -> float:
@@ -144,16 +155,20 @@ class Journal:
         """What is on disk."""
         return _of(self.run, self._path) if self._path.exists() else Record(self.run)
 
-    def resume(self) -> dict[str, Any] | None:
-        """The last checkpoint, or None: from the start. The record is cut back to that epoch."""
+    def resume(self, **said: str) -> dict[str, Any] | None:
+        """The last checkpoint, or None: from the start. The record is cut back to that epoch.
+
+        What is `said` of the way in which the run goes on stands beside versions and machine.
+        """
         state = self._load()
         epoch = -1 if state is None else state["epoch"]
         lines = [line for line in _lines(self._path) if _before(line, epoch)]
         if state is None or sum("epoch" in line for line in lines) <= epoch:
             # No checkpoint, or one that is ahead of the record: a part of that was lost.
             state, epoch, lines = None, -1, [{"run": self.run.to_dict()}]
-        lines.append({"start": {"epoch": max(epoch, 0), **environment(self.run.device)}})
-        _replace(self._path, "".join(map(_dump, lines)).encode())
+        here = {**environment(self.run.device), **said}
+        lines.append({"start": {"epoch": max(epoch, 0), **here}})
+        _replace(self._path, lambda file: file.write("".join(map(_dump, lines)).encode()))
         return state
 
     def append(self, row: Row, seconds: Mapping[str, float]) -> None:
@@ -171,8 +186,13 @@ class Journal:
 
         buffer = io.BytesIO()
         torch.save(state, buffer)
-        content = buffer.getvalue()
-        _replace(self.checkpoint, _SUM + hashlib.sha256(content).digest() + content)
+        content = buffer.getbuffer()
+
+        def write(file: IO[bytes]) -> None:
+            file.write(_SUM + hashlib.sha256(content).digest())
+            file.write(content)
+
+        _replace(self.checkpoint, write)
 
     def finish(self, status: str, weights: Mapping[str, np.ndarray] | None = None) -> None:
         """Close the record."""
@@ -302,11 +322,11 @@ def _unpack(packed: dict[str, Any]) -> np.ndarray:
     return np.frombuffer(base64.b64decode(packed["float32"]), "<f4").reshape(packed["shape"])
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write the whole file at once: a reader sees the old one or the new one."""
     new = path.with_name(f".new-{path.name}")
     with new.open("wb") as file:
-        file.write(content)
+        write(file)
         file.flush()
         os.fsync(file.fileno())
     os.replace(new, path)

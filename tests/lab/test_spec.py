@@ -5,6 +5,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,7 +29,12 @@ FULL = Run(
 )
 
 OTHERS = {
-    "data": [Data("fashion-mnist"), Data("mnist", train=100), Data("mnist", test=100)],
+    "data": [
+        Data("fashion-mnist"),
+        Data("mnist", train=100),
+        Data("mnist", test=100),
+        Data("mnist", validation=100),
+    ],
     "model": ["mlp-64"],
     "optimizer": [
         dataclasses.replace(PLAIN.optimizer, **{name: value})
@@ -56,9 +62,12 @@ OTHERS = {
     "epochs": [11],
     "batch": [65],
     "seed": [1],
-    "measure": [(), ("train", "active"), ("train", "weights")],
+    "measure": [(), ("train", "active"), ("train", "weights"), ("top5",)],
     "device": ["cuda"],
     "dtype": ["float64"],
+    "augment": [True],
+    "autocast": ["bfloat16"],
+    "ranks": [2],
 }
 
 
@@ -96,6 +105,17 @@ def test_keys_are_for_ever():
     assert FULL.key.startswith("mnist_convnet_SFW-Free-KSparse_s4_")
 
 
+RESULTS = sorted((Path(__file__).parents[2] / "results").rglob("*.jsonl"))
+
+
+def test_every_committed_record_is_found_by_its_name():
+    assert len(RESULTS) >= 238
+    for path in RESULTS:
+        with path.open() as file:
+            run = Run.from_dict(json.loads(file.readline())["run"])
+        assert f"{run.key}.jsonl" == path.name
+
+
 def test_one_number_has_one_key():
     assert dataclasses.replace(PLAIN, optimizer=Optimizer("SGD", lr=1)).digest == (
         dataclasses.replace(PLAIN, optimizer=Optimizer("SGD", lr=1.0)).digest
@@ -127,6 +147,14 @@ def test_seeds_of_one_line_share_their_configuration():
         (lambda: dataclasses.replace(PLAIN, seed=-1), "`seed` must not be negative, got -1"),
         (lambda: dataclasses.replace(PLAIN, measure=("x",)), "`measure` knows train, gap, "),
         (lambda: dataclasses.replace(PLAIN, measure=("gap",)), "no rule constrains the run"),
+        (lambda: dataclasses.replace(PLAIN, measure=("sampled-gap",)), "no rule constrains the"),
+        (lambda: Data("mnist", validation=0), "`validation` must be positive"),
+        (
+            lambda: dataclasses.replace(PLAIN, autocast="half"),
+            "`autocast` must be one of None, bfloat16, got 'half'",
+        ),
+        (lambda: dataclasses.replace(PLAIN, ranks=0), "`ranks` must be positive"),
+        (lambda: dataclasses.replace(PLAIN, batch=2, ranks=3), "2, too few for 3 `ranks`"),
         (
             lambda: dataclasses.replace(PLAIN, rules=(Rule("L2Ball", radius=1),) * 2),
             "two rules for one pattern",

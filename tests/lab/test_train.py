@@ -18,7 +18,8 @@ from condgrad_lab import models
 from condgrad_lab.spec import Data, Optimizer, Rule, Run, Schedule
 from condgrad_lab.store import Store, settled
 from condgrad_lab.train import Trial, _build, load, train
-from condgrad_lab.train._samples import generator, samples, seed_of
+from condgrad_lab.train._draws import generator, seed_of
+from condgrad_lab.train._samples import samples
 from lab.tiny import environment
 
 MNIST = Data("mnist", train=230, test=90, synthetic=True)
@@ -27,6 +28,10 @@ CIFAR = Data("cifar-10", train=60, test=30, synthetic=True)
 BALLS = (Rule("L2Ball", width=300),)
 
 SGD = Run(MNIST, "mlp-32", Optimizer("SGD", lr=0.1), epochs=3, batch=50)
+DEEP = Run(
+    CIFAR, "wideresnet10x1", Optimizer("SGD", 0.1, 0.9, nesterov=True, weight_decay=1e-4),
+    epochs=3, batch=25, measure=(), augment=True, schedule=Schedule((2,), 0.2, band=True),
+)  # fmt: skip
 SFW = Run(
     MNIST, "mlp-32", Optimizer("SFW", lr=0.3, rescale="diameter"), BALLS, epochs=3, batch=50,
     measure=("train", "gap", "active", "weights"),
@@ -61,6 +66,18 @@ RUNS = {
     ),
     "imdb": dataclasses.replace(SFW, data=IMDB, model="imdb-mlp"),
     "float64": dataclasses.replace(SFW, dtype="float64"),
+    "deep": DEEP,
+    "deep SFW": dataclasses.replace(
+        DEEP,
+        model="densenet13",
+        optimizer=Optimizer("SFW", 1.0, 0.9, rescale="gradient"),
+        rules=(Rule("L2Ball", width=13),),
+        measure=("sampled-gap", "top5"),
+        autocast="bfloat16",
+    ),
+    "dropout": dataclasses.replace(
+        DEEP, data=dataclasses.replace(CIFAR, train=20, test=8), model="googlenet-thin", batch=8
+    ),
 }
 
 
@@ -85,8 +102,10 @@ def test_every_kind_of_run_gives_the_same_record_twice(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["SGD", "MSFW", "schedule", "imdb", "SVRF", "SPIDER-FW", "ORGFW", "convnet"]
-)
+    "name",
+    ["SGD", "MSFW", "schedule", "imdb", "SVRF", "SPIDER-FW", "ORGFW", "convnet", "deep SFW",
+     "dropout"],
+)  # fmt: skip
 def test_a_run_taken_up_again_and_again_gives_the_same_record(name, tmp_path):
     run = RUNS[name]
     trained(run, tmp_path / "whole")

@@ -12,13 +12,13 @@ from torch import nn
 
 from condgrad_lab.models._layers import he_normal
 from condgrad_lab.models.convnet import ConvNet
-from condgrad_lab.models.densenet import DenseNet121
+from condgrad_lab.models.densenet import DenseNet
 from condgrad_lab.models.googlenet import GoogLeNet
 from condgrad_lab.models.imdb import SUBWORDS, ImdbMLP
 from condgrad_lab.models.linear import Linear
 from condgrad_lab.models.mlp import MLP
-from condgrad_lab.models.resnext import ResNeXt50
-from condgrad_lab.models.wideresnet import WideResNet28x10
+from condgrad_lab.models.resnext import ResNeXt
+from condgrad_lab.models.wideresnet import WideResNet
 
 Init = Literal["torch", "he"]
 
@@ -52,8 +52,11 @@ def _small_image(make: Callable[[int], nn.Module], classes: int) -> Architecture
     return Architecture(make, InputKind.COLOR, (3, 32, 32), classes, "he")
 
 
-def _imagenet(make: Callable[[int], nn.Module]) -> Architecture:
-    return Architecture(make, InputKind.COLOR, (3, 224, 224), 1000, "he")
+def _imagenet(make: Callable[[int], nn.Module], side: int = 224) -> Architecture:
+    return Architecture(make, InputKind.COLOR, (3, side, side), 1000, "he")
+
+
+_ONES = (1, 1, 1, 1)
 
 
 ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
@@ -63,11 +66,19 @@ ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
         "mlp-32": Architecture(partial(MLP, hidden=(32, 32)), InputKind.FLAT, (784,), 10),
         "convnet": Architecture(ConvNet, InputKind.GRAY, (1, 28, 28), 10),
         "imdb-mlp": Architecture(ImdbMLP, InputKind.SUBWORDS, (SUBWORDS,), 2),
-        "densenet121": _small_image(DenseNet121, 10),
-        "wideresnet28x10": _small_image(WideResNet28x10, 10),
+        "densenet121": _small_image(DenseNet, 10),
+        "wideresnet28x10": _small_image(WideResNet, 10),
         "googlenet": _small_image(GoogLeNet, 100),
-        "densenet121-imagenet": _imagenet(partial(DenseNet121, imagenet=True)),
-        "resnext50": _imagenet(ResNeXt50),
+        "densenet121-imagenet": _imagenet(partial(DenseNet, imagenet=True)),
+        "resnext50": _imagenet(ResNeXt),
+        # Small ones of the same kinds, which a processor trains in a moment: to try things out.
+        "densenet13": _small_image(partial(DenseNet, layers=_ONES, growth=8), 10),
+        "wideresnet10x1": _small_image(partial(WideResNet, blocks=1, width=1), 10),
+        "googlenet-thin": _small_image(partial(GoogLeNet, thin=8), 100),
+        "densenet13-imagenet": _imagenet(
+            partial(DenseNet, layers=_ONES, growth=8, imagenet=True), 64
+        ),
+        "resnext14": _imagenet(partial(ResNeXt, blocks=_ONES, groups=4, width=16), 64),
     }
 )
 

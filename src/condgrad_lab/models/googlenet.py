@@ -1,10 +1,12 @@
-"""GoogLeNet for small images (table 4).
+"""GoogLeNet for small images (table 4), and a thin one.
 
 Szegedy et al. (2015), "Going Deeper with Convolutions", in the form in common use on CIFAR: every
 convolution is normalised, two 3x3 convolutions stand for the 5x5 one, one 3x3 convolution is the
 stem, and there are no auxiliary classifiers. That form is usually counted with a bias on each
 convolution; the normalisation behind it makes the bias void, so it is left out here.
 """
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -59,18 +61,26 @@ STAGES = (
 )
 
 
-class GoogLeNet(nn.Module):
-    """Nine inception modules in three stages; dropout of 40 % before the classifier."""
+def _thinned(shape: Any, by: int) -> Any:
+    """The channels of a module, or of a pair of them, divided."""
+    return shape // by if isinstance(shape, int) else tuple(_thinned(part, by) for part in shape)
 
-    def __init__(self, classes: int, *, dropout: float = 0.4) -> None:
+
+class GoogLeNet(nn.Module):
+    """Nine inception modules in three stages; dropout of 40 % before the classifier.
+
+    `thin` divides the channels of all of them.
+    """
+
+    def __init__(self, classes: int, *, dropout: float = 0.4, thin: int = 1) -> None:
         super().__init__()
-        channels = 192
+        channels = 192 // thin
         self.stem = ConvNormReLU(3, channels, 3)
         self.stages = nn.ModuleList()
         for stage in STAGES:
             modules = []
             for shape in stage:
-                modules.append(Inception(channels, *shape))
+                modules.append(Inception(channels, *_thinned(shape, thin)))
                 channels = modules[-1].outputs
             self.stages.append(nn.Sequential(*modules))
         self.dropout = nn.Dropout(dropout)

@@ -1,4 +1,4 @@
-"""WideResNet28x10 (table 3).
+"""WideResNet28x10 (table 3), and a narrow one.
 
 Zagoruyko, Komodakis (2016), "Wide Residual Networks"; without dropout.
 """
@@ -6,10 +6,6 @@ Zagoruyko, Komodakis (2016), "Wide Residual Networks"; without dropout.
 from torch import Tensor, nn
 
 from condgrad_lab.models._layers import conv, norm_relu, pool
-
-WIDTH = 10
-# Depth 28 = 3 stages x 4 blocks x 2 convolutions, the stem, and the first block's shortcuts.
-BLOCKS = 4
 
 
 class WideBlock(nn.Module):
@@ -34,24 +30,27 @@ class WideBlock(nn.Module):
         return self.conv2(y) + shortcut
 
 
-def _stage(inputs: int, outputs: int, stride: int) -> nn.Sequential:
+def _stage(inputs: int, outputs: int, stride: int, blocks: int) -> nn.Sequential:
     first = WideBlock(inputs, outputs, stride)
-    return nn.Sequential(first, *(WideBlock(outputs, outputs, 1) for _ in range(BLOCKS - 1)))
+    return nn.Sequential(first, *(WideBlock(outputs, outputs, 1) for _ in range(blocks - 1)))
 
 
-class WideResNet28x10(nn.Module):
-    """Three stages of four wide blocks, of 160, 320 and 640 channels."""
+class WideResNet(nn.Module):
+    """Three stages of wide blocks; 28x10 has four of 160, 320 and 640 channels.
 
-    def __init__(self, classes: int) -> None:
+    Depth 28 = 3 stages x 4 blocks x 2 convolutions, the stem, and the first blocks' shortcuts.
+    """
+
+    def __init__(self, classes: int, *, blocks: int = 4, width: int = 10) -> None:
         super().__init__()
         self.stem = conv(3, 16, 3)
         self.stages = nn.Sequential(
-            _stage(16, 16 * WIDTH, stride=1),
-            _stage(16 * WIDTH, 32 * WIDTH, stride=2),
-            _stage(32 * WIDTH, 64 * WIDTH, stride=2),
+            _stage(16, 16 * width, 1, blocks),
+            _stage(16 * width, 32 * width, 2, blocks),
+            _stage(32 * width, 64 * width, 2, blocks),
         )
-        self.norm = nn.BatchNorm2d(64 * WIDTH)
-        self.classify = nn.Linear(64 * WIDTH, classes)
+        self.norm = nn.BatchNorm2d(64 * width)
+        self.classify = nn.Linear(64 * width, classes)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.stages(self.stem(x))

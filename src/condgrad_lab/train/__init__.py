@@ -3,6 +3,8 @@
 from condgrad_lab.train._loop import train
 from condgrad_lab.train._probe import probe
 from condgrad_lab.train._samples import load
+from condgrad_lab.train._speed import Speed
+from condgrad_lab.train._team import ALONE, Team, expected, joined
 from condgrad_lab.train._trial import Trial
 
-__all__ = ["Trial", "load", "probe", "train"]
+__all__ = ["ALONE", "Speed", "Team", "Trial", "expected", "joined", "load", "probe", "train"]

@@ -11,45 +11,85 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import condgrad as cg
+from condgrad_lab.spec import Run
+from condgrad_lab.train._draws import Draws, generator
 from condgrad_lab.train._samples import Samples
+from condgrad_lab.train._speed import autocast
+from condgrad_lab.train._team import ALONE, Team
 
 CHUNK = 250  # samples at a time, where that changes rounding alone; few enough for the caches
+_MANY = 1000  # of them on an accelerator, where no gradient is asked for
+SAMPLED = 5000  # samples of the "sampled-gap"
 Numbers = dict[str, float | int]
 
 
-def averages(model: nn.Module, samples: Samples, *, gradient: bool = False) -> Numbers:
-    """Loss and accuracy over all samples; with `gradient`, their mean gradient is left in `.grad`.
+def kinds(run: Run) -> tuple[str, ...]:
+    """The names of what `hits` counts."""
+    return ("accuracy", "top5_accuracy") if "top5" in run.measure else ("accuracy",)
 
-    One pass serves both. The model is in evaluation mode, so that its buffers stay as they are.
+
+def hits(outputs: Tensor, labels: Tensor, run: Run) -> Tensor:
+    """How many samples have their class where the largest output is, and among the five largest."""
+    first = (outputs.argmax(1) == labels).sum()
+    if "top5" not in run.measure:
+        return first[None]
+    five = outputs.topk(min(5, outputs.shape[1]), 1).indices
+    return torch.stack([first, (five == labels[:, None]).sum()])
+
+
+def averages(
+    model: nn.Module,
+    samples: Samples,
+    run: Run,
+    *,
+    draws: Draws | None = None,
+    gradient: bool = False,
+    team: Team = ALONE,
+) -> Numbers:
+    """Loss and accuracies over all samples, or over those drawn; on all processes the same.
+
+    With `gradient`, their mean gradient is left in `.grad`: one pass serves both. The model is in
+    evaluation mode, so that its buffers stay as they are.
     """
+    count = len(samples if draws is None else draws)
     total = torch.zeros((), dtype=torch.float64, device=samples.device)
-    right = torch.zeros((), dtype=torch.int64, device=samples.device)
+    right = torch.zeros(len(kinds(run)), dtype=torch.int64, device=samples.device)
+    size = CHUNK if gradient or samples.device.type == "cpu" else _MANY
     if gradient:
         model.zero_grad()
     with torch.set_grad_enabled(gradient), _evaluating(model):
-        for inputs, labels in samples.batches(CHUNK):
-            outputs = model(inputs)
-            loss = cross_entropy(outputs, labels, reduction="sum")
+        for inputs, labels in samples.batches(size * team.size, draws, team):
+            with autocast(run):
+                outputs = model(inputs)
+                loss = cross_entropy(outputs, labels, reduction="sum")
             if gradient:
-                (loss / len(samples)).backward()
+                (loss / count).backward()
             total += loss.detach()
-            right += (outputs.detach().argmax(1) == labels).sum()
-    return {"loss": total.item() / len(samples), "accuracy": right.item() / len(samples)}
+            right += hits(outputs.detach(), labels, run)
+    team.sum(total, right, *(p.grad for p in model.parameters() if gradient and p.grad is not None))
+    numbers: Numbers = {"loss": total.item() / count}
+    return numbers | {n: c / count for n, c in zip(kinds(run), right.tolist(), strict=True)}
 
 
-def constraints(optimizer: torch.optim.Optimizer, *, gap: bool) -> Numbers:
-    """The largest violation and, at the gradients that the parameters hold, the gap."""
+def sampled(samples: Samples) -> Draws:
+    """The training samples, always the same ones, that stand for all of them."""
+    order = torch.randperm(len(samples), generator=generator("gap"))
+    return Draws(order[:SAMPLED].sort().values)
+
+
+def constraints(optimizer: torch.optim.Optimizer, gap: str | None) -> Numbers:
+    """The largest violation and, under the name `gap`, that at the gradients at hand."""
     numbers: Numbers = {"violation": cg.violation(optimizer).item()}
-    if gap:
-        numbers["gap"] = cg.fw_gap(optimizer).item()
+    if gap is not None:
+        numbers[gap] = cg.fw_gap(optimizer).item()
     return numbers
 
 
-def sparse(model: nn.Module, samples: Samples, initial: Mapping[str, Tensor]) -> Numbers:
+def sparse(model: nn.Module, samples: Samples, run: Run, initial: Mapping[str, Tensor]) -> Numbers:
     """The count of active parameters, and the averages of the network with the others at zero."""
     thinned = copy.deepcopy(model)
     active = cg.zero_inactive(thinned, initial)
-    return {"active": active, **prefixed("sparse_test", averages(thinned, samples))}
+    return {"active": active, **prefixed("sparse_test", averages(thinned, samples, run))}
 
 
 def prefixed(prefix: str, numbers: Numbers) -> Numbers:

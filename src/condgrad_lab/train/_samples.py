@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 
@@ -14,28 +13,37 @@ from condgrad_lab.data import Dataset, Split
 from condgrad_lab.models import InputKind, architecture
 from condgrad_lab.sparse import SparseRows
 from condgrad_lab.spec import Data, Run
+from condgrad_lab.train import _draws
+from condgrad_lab.train._draws import Draws, generator
+from condgrad_lab.train._team import ALONE, Team
 
 Inputs = Tensor | SparseRows
-
-
-def seed_of(*words: object) -> int:
-    """A seed from words: streams that differ in any word are unrelated."""
-    text = "/".join(map(str, words))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
-
-
-def generator(*words: object) -> torch.Generator:
-    """A generator seeded by these words alone, so that nothing of it must be saved to resume."""
-    return torch.Generator().manual_seed(seed_of(*words))
 
 
 def load(spec: Data, folder: str | os.PathLike[str] | None = None) -> Dataset:
     """The samples that a run's data names; `folder` is where the user keeps the files."""
     if spec.synthetic and spec.train is not None and spec.test is not None:
-        return data.synthetic(spec.name, train=spec.train, test=spec.test, seed=0)
-    whole = data.load(spec.name, folder=folder)
+        size = spec.train + (spec.validation or 0)
+        return _held_out(data.synthetic(spec.name, train=size, test=spec.test, seed=0), spec)
+    whole = _held_out(data.load(spec.name, folder=folder), spec)
     train, test = _cut(whole.train, spec.train), _cut(whole.test, spec.test)
     return Dataset(whole.name, train, test, whole.classes)
+
+
+def _held_out(whole: Dataset, spec: Data) -> Dataset:
+    """The data set with a part of the training split in the test's place, if the run says so."""
+    size, split = spec.validation, whole.train
+    if size is None:
+        return whole
+    if size >= len(split):
+        raise ValueError(f"`validation` takes {size} of {len(split)} samples and leaves none")
+    order = torch.randperm(len(split), generator=generator("validation"))
+    return Dataset(whole.name, _picked(split, order[size:]), _picked(split, order[:size]),
+                   whole.classes)  # fmt: skip
+
+
+def _picked(split: Split, chosen: Tensor) -> Split:
+    return Split(split.inputs[chosen], split.labels[chosen])
 
 
 def _cut(split: Split, size: int | None) -> Split:
@@ -44,8 +52,7 @@ def _cut(split: Split, size: int | None) -> Split:
         return split
     if size > len(split):
         raise ValueError(f"a split of {len(split)} samples cannot be cut to {size}")
-    chosen = torch.randperm(len(split), generator=generator("subset"))[:size]
-    return Split(split.inputs[chosen], split.labels[chosen])
+    return _picked(split, torch.randperm(len(split), generator=generator("subset"))[:size])
 
 
 class Scale:
@@ -72,10 +79,17 @@ class Scale:
 
 
 class Samples:
-    """One split, resident on the device in its compact form, made ready batch by batch."""
+    """One split, resident on the device in its compact form, made ready batch by batch.
 
-    def __init__(self, split: Split, run: Run, scale: Scale) -> None:
-        self._inputs = _shaped(split.inputs, architecture(run.model).input_kind).to(run.device)
+    With `augment` its images can be moved, and lie there with black around them.
+    """
+
+    def __init__(self, split: Split, run: Run, scale: Scale, *, augment: bool = False) -> None:
+        inputs = _shaped(split.inputs, architecture(run.model).input_kind).to(run.device)
+        if augment and not (torch.is_tensor(inputs) and inputs.ndim == 4):
+            raise ValueError(f"`augment` moves images, but {run.model} is not fed with images")
+        self._framed = augment
+        self._inputs = _draws.padded(inputs) if augment else inputs  # type: ignore[arg-type]
         self._labels = split.labels.to(run.device)
         self._scale = scale
 
@@ -87,17 +101,40 @@ class Samples:
         """Where the samples lie."""
         return self._labels.device
 
-    def batches(self, size: int, order: Tensor | None = None) -> Iterator[tuple[Inputs, Tensor]]:
-        """Inputs and labels, `size` at a time (the last may be fewer), in the given order."""
-        order = torch.arange(len(self)) if order is None else order
-        for chosen in order.to(self.device).split(size):
-            yield self._scale(self._inputs[chosen]), self._labels[chosen]
+    def draws(self, seed: int, epoch: int) -> Draws:
+        """What chance decides of an epoch of training on these samples."""
+        order = torch.randperm(len(self), generator=generator(seed, "order", epoch))
+        if not self._framed:
+            return Draws(order)
+        return Draws(order, _draws.crops(len(self), generator(seed, "augment", epoch)))
+
+    def batch(self, draws: Draws) -> tuple[Inputs, Tensor]:
+        """The inputs and labels of these draws, which lie on the device as well."""
+        if draws.moves is not None:
+            inputs = _draws.moved(self._inputs, draws)  # type: ignore[arg-type]
+        else:
+            inputs = self._inputs[draws.order]
+            inputs = _draws.bare(inputs) if self._framed else inputs  # type: ignore[arg-type]
+        return self._scale(inputs), self._labels[draws.order]
+
+    def batches(
+        self, size: int, draws: Draws | None = None, team: Team = ALONE
+    ) -> Iterator[tuple[Inputs, Tensor]]:
+        """Inputs and labels, `size` at a time (the last may be fewer), in the given order.
+
+        The processes of a team get a part of each batch; some may get nothing of the last.
+        """
+        draws = Draws(torch.arange(len(self))) if draws is None else draws
+        for part in draws.to(self.device).split(size):
+            if len(share := team.share(part)):
+                yield self.batch(share)
 
 
 def samples(dataset: Dataset, run: Run) -> tuple[Samples, Samples]:
     """The training and the test split, ready for the run's model on the run's device."""
     scale = Scale(dataset.train, run)
-    return Samples(dataset.train, run, scale), Samples(dataset.test, run, scale)
+    train = Samples(dataset.train, run, scale, augment=run.augment)
+    return train, Samples(dataset.test, run, scale)
 
 
 def _shaped(inputs: Inputs, kind: InputKind) -> Inputs:

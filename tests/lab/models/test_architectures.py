@@ -32,6 +32,13 @@ PARAMETERS = {
     "googlenet": 6_166_250 + 90 * (1024 + 1) - 7_904,
     "densenet121-imagenet": 7_978_856,
     "resnext50": 25_028_904,
+    # WRN-10-1 is listed with 0.08 million. The other small ones are of our own making: these
+    # numbers only tell of a change.
+    "wideresnet10x1": 77_850,
+    "densenet13": 12_490,
+    "googlenet-thin": 111_260,
+    "densenet13-imagenet": 32_262,
+    "resnext14": 429_480,
 }
 
 # Multiplications of one image through convolutions and classifier, in millions. They see what the
@@ -81,7 +88,7 @@ def test_googlenet_differs_from_the_listed_one_by_void_biases_alone():
     assert sum(p.numel() for p in model.parameters()) + biases == 6_166_250
 
 
-@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("name", MULTIPLICATIONS)
 def test_it_does_the_published_number_of_multiplications(name):
     published, tolerance = MULTIPLICATIONS[name]
     model = outline(name).eval()
