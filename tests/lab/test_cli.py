@@ -7,10 +7,11 @@ import pytest
 import torch
 
 import condgrad_lab
-from condgrad_lab import data
+from condgrad_lab import data, queue
 from condgrad_lab.cli import _common, main
 from condgrad_lab.spec import Data
 from condgrad_lab.store import Store
+from condgrad_lab.train import Speed
 from lab.tiny import Tiny, install
 
 
@@ -127,6 +128,18 @@ def test_minutes_stop_the_run_and_it_goes_on(condgrad):
     assert "4 of 4 runs are unfinished; the same command goes on" in err
     _, out, _ = condgrad("run", "figure-long", "--dry-run")
     assert "4 runs: 1 to finish, 3 to do" in out
+
+
+def test_what_speeds_up_can_be_left_out(condgrad, monkeypatch):
+    asked = []
+    train = queue._work.train
+    monkeypatch.setattr(
+        "condgrad_lab.queue._work.train",
+        lambda *args, speed, **more: asked.append(speed) or train(*args, speed=speed, **more),
+    )
+    words = ["run", "figure-0", "--seeds", "1", "--jobs", "1"]
+    assert condgrad(*words, "--without", "compile", "--without", "fused")[0] == 0
+    assert asked == [Speed(compile=False, fused=False)] * 2
 
 
 def test_render_and_report(condgrad, tmp_path):

@@ -116,6 +116,19 @@ def test_the_deadline_stops_between_epochs_and_the_rest_goes_on_later(tmp_path, 
     assert [event.row.get("epoch") for event in events] == [1, 2, None]
 
 
+def test_an_epoch_that_would_outlast_the_deadline_is_not_begun(tmp_path, monkeypatch):
+    clock, events = types.SimpleNamespace(now=0.0, time=lambda: clock.now), []
+    monkeypatch.setattr(_work, "time", clock)
+
+    def listen(event):
+        events.append(event)
+        clock.now += 10.0 if event.kind == "epoch" and event.row["epoch"] else 0.0
+
+    execute([LONG], Settings(tmp_path, deadline=35.0), jobs=1, listen=listen)
+    assert kinds(events, LONG) == ["begin", *["epoch"] * 4, "stopped"]
+    assert clock.now == 30.0
+
+
 @pytest.mark.slow
 def test_a_worker_that_dies_fails_its_run_alone(tmp_path):
     events: list[Event] = []

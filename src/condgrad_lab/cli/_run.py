@@ -26,7 +26,19 @@ def add(commands: Any) -> None:
     _common.artifact_options(parser, all_by_default=False)
     parser.add_argument("--jobs", type=_positive(int), metavar="N", help="side by side (cores)")
     parser.add_argument("--data", metavar="DIR", help="a folder with the data sets' files")
-    parser.add_argument("--minutes", type=_positive(float), metavar="M", help="stop in time")
+    parser.add_argument(
+        "--minutes",
+        type=_positive(float),
+        metavar="M",
+        help="stop between two epochs, before M minutes are over; the same command goes on",
+    )
+    parser.add_argument(
+        "--without",
+        choices=("compile", "capture", "fused"),
+        action="append",
+        default=[],
+        help="leave out what speeds steps up on CUDA; may be repeated",
+    )
     parser.add_argument(
         "--tracker",
         choices=("tensorboard", "wandb"),
@@ -101,6 +113,7 @@ def _announce(artifacts: Sequence[Artifact], scale: str, plan: Plan, jobs: int) 
 def _train(plan: Plan, jobs: int, arguments: argparse.Namespace) -> list[Event]:
     """Run the plan; returns the last event of every run that was taken up."""
     from condgrad_lab import data, queue
+    from condgrad_lab.train import Speed
 
     # Here and now, with a progress bar, rather than in every worker.
     for name in dict.fromkeys(run.data.name for run in plan.left if not run.data.synthetic):
@@ -122,7 +135,8 @@ def _train(plan: Plan, jobs: int, arguments: argparse.Namespace) -> list[Event]:
 
         minutes = arguments.minutes
         deadline = None if minutes is None else time.time() + 60 * minutes
-        settings = queue.Settings(arguments.out, deadline)
+        speed = Speed(**dict.fromkeys(arguments.without, False))
+        settings = queue.Settings(arguments.out, deadline, speed)
         queue.execute(plan.left, settings, jobs=jobs, listen=listen)
     return ends
 

@@ -41,9 +41,9 @@ def execute(runs: Sequence[Run], settings: Settings, *, jobs: int, listen: Liste
             pool.run(runs, listen)
         return
     for run in runs:
-        if settings.over:
+        # Where one run had no time for another epoch, no run is begun.
+        if settings.over or work(run, settings, listen) == "stopped":
             break
-        work(run, settings, listen)
 
 
 @dataclass
@@ -83,6 +83,8 @@ class _Pool:
                 worker = busy[pipe]  # type: ignore[index]
                 event = self._heard(worker)
                 listen(event)
+                if event.kind == "stopped":
+                    waiting.clear()
                 if event.kind not in ("begin", "epoch"):
                     self._give(worker, waiting)
 

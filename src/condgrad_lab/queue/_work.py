@@ -12,8 +12,10 @@ from typing import Literal
 
 from condgrad_lab.data import Dataset
 from condgrad_lab.spec import Data, Run
-from condgrad_lab.store import BusyError, Row, Store
-from condgrad_lab.train import load, train
+from condgrad_lab.store import BusyError, Journal, Record, Row, Store
+from condgrad_lab.train import Speed, load, train
+
+Kind = Literal["begin", "epoch", "end", "stopped", "busy", "failed"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Event:
     stopped by the deadline, is busy in another process, or failed (`text` says how).
     """
 
-    kind: Literal["begin", "epoch", "end", "stopped", "busy", "failed"]
+    kind: Kind
     run: Run
     row: Row = field(default_factory=dict)
     text: str = ""
@@ -39,32 +41,69 @@ class Settings:
 
     folder: str | os.PathLike[str]
     deadline: float | None = None
+    speed: Speed = field(default_factory=Speed)
 
     @property
     def over(self) -> bool:
         """Whether the deadline is behind us."""
-        return self.deadline is not None and time.time() >= self.deadline
+        return self.over_in(0.0)
+
+    def over_in(self, seconds: float) -> bool:
+        """Whether it will be, so many seconds from now."""
+        return self.deadline is not None and time.time() + seconds >= self.deadline
 
 
-def work(run: Run, settings: Settings, tell: Listener) -> None:
-    """Bring the run to its end, or to the deadline. What goes wrong is told, not raised."""
+class _Pace:
+    """How long the last epoch took: what the next one must have before the deadline."""
+
+    def __init__(self) -> None:
+        self._last, self.seconds = time.time(), 0.0
+
+    def passed(self) -> None:
+        """An epoch has ended."""
+        now = time.time()
+        self._last, self.seconds = now, now - self._last
+
+
+def work(run: Run, settings: Settings, tell: Listener) -> Kind:
+    """Bring the run to its end, or to the deadline; returns the kind of the last event.
+
+    What goes wrong is told, not raised.
+    """
+    event = _worked(run, settings, tell)
+    tell(event)
+    return event.kind
+
+
+def _worked(run: Run, settings: Settings, tell: Listener) -> Event:
+    """The event with which the run ends here."""
     try:
         with Store(settings.folder).open(run) as journal:
-            rows = journal.record().epochs
-            tell(Event("begin", run, rows[-1] if rows else {}))
-            record = train(
-                run,
-                _dataset(run.data),
-                journal,
-                watch=lambda row: tell(Event("epoch", run, row)),
-                stop=lambda: settings.over,
-            )
+            record = _trained(run, journal, settings, tell)
     except BusyError as error:
-        tell(Event("busy", run, text=str(error)))
+        return Event("busy", run, text=str(error))
     except Exception:
-        tell(Event("failed", run, text=traceback.format_exc()))
-    else:
-        tell(Event("end" if record.ended else "stopped", run))
+        return Event("failed", run, text=traceback.format_exc())
+    return Event("end" if record.ended else "stopped", run)
+
+
+def _trained(run: Run, journal: Journal, settings: Settings, tell: Listener) -> Record:
+    rows = journal.record().epochs
+    tell(Event("begin", run, rows[-1] if rows else {}))
+    dataset, pace = _dataset(run.data), _Pace()
+
+    def watch(row: Row) -> None:
+        pace.passed()
+        tell(Event("epoch", run, row))
+
+    return train(
+        run,
+        dataset,
+        journal,
+        watch=watch,
+        stop=lambda: settings.over_in(pace.seconds),
+        speed=settings.speed,
+    )
 
 
 @lru_cache(maxsize=1)
