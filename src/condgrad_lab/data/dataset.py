@@ -6,14 +6,18 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from condgrad_lab.data.pictures import Pictures
 from condgrad_lab.sparse import SparseRows
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Samples and their labels: images as uint8 or texts as `SparseRows`, labels as int64."""
+    """Samples and their labels, which are int64.
 
-    inputs: Tensor | SparseRows
+    Images are uint8, texts `SparseRows`, pictures in files `Pictures`.
+    """
+
+    inputs: Tensor | SparseRows | Pictures
     labels: Tensor
 
     def __post_init__(self) -> None:
@@ -28,7 +32,7 @@ class Split:
 
     def __repr__(self) -> str:
         inputs = self.inputs
-        what = repr(inputs) if isinstance(inputs, SparseRows) else f"uint8 {tuple(inputs.shape)}"
+        what = f"uint8 {tuple(inputs.shape)}" if isinstance(inputs, Tensor) else repr(inputs)
         return f"Split({what})"
 
 

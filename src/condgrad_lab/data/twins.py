@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from condgrad_lab.data.dataset import Dataset, Split
+from condgrad_lab.data.pictures import Pictures
 from condgrad_lab.sparse import SparseRows
 
 GRID = 7  # a pattern is drawn on so many points a side, then made smooth
@@ -19,6 +20,7 @@ SHIFT = 2  # pixels an image may be off its place, either way
 NOISE = 30.0
 TOPICAL = 200  # words that tell a kind of review from the other
 LONGEST = 160
+SIDES = (60, 80)  # of a picture
 CHUNK = 256  # reviews drawn at a time, for memory's sake
 EMPHASIS = 8.0  # how much more often a review uses its topical words
 
@@ -41,6 +43,26 @@ def images(
         return Split((moved + noise).clamp(0, 255).to(torch.uint8), labels)
 
     return Dataset(name, split(1, train), split(2, test), classes)
+
+
+def pictures(name: str, train: int, test: int, seed: int) -> Dataset:
+    """A twin of a set of pictures in files, which are kept in memory; ten classes are enough."""
+    import io
+
+    from PIL import Image
+
+    def split(of: Split) -> Split:
+        files = []
+        assert isinstance(of.inputs, Tensor)
+        for image in of.inputs.permute(0, 2, 3, 1).numpy():
+            file = io.BytesIO()
+            Image.fromarray(image).save(file, "JPEG", quality=90)
+            files.append(file.getvalue())
+        return Split(Pictures(files), of.labels)
+
+    classes = tuple(f"n{number:08d}" for number in range(10))
+    made = images(name, classes, (3, *SIDES), train, test, seed)
+    return Dataset(name, split(made.train), split(made.test), classes)
 
 
 def reviews(

@@ -22,13 +22,6 @@ from condgrad_lab.queue._work import Event, Listener, Settings, work
 from condgrad_lab.spec import Run
 
 
-def cores() -> int:
-    """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def execute(runs: Sequence[Run], settings: Settings, *, jobs: int, listen: Listener) -> None:
     """Bring all runs to their end, `jobs` at a time; `listen` hears of everything, in order.
 

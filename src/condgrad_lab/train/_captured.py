@@ -17,7 +17,7 @@ from condgrad_lab.store import Row
 from condgrad_lab.train._build import Parts
 from condgrad_lab.train._draws import Draws
 from condgrad_lab.train._measure import kinds
-from condgrad_lab.train._samples import Samples
+from condgrad_lab.train._samples import Samples, Source
 from condgrad_lab.train._speed import Speed
 from condgrad_lab.train._steps import Steps
 from condgrad_lab.train._team import ALONE
@@ -27,11 +27,12 @@ WARM = 3
 """Steps before a capture: what is made or compiled on first use must be there."""
 
 
-def can_be_captured(run: Run, parts: Parts, train: Samples) -> bool:
+def can_be_captured(run: Run, parts: Parts, train: Source) -> bool:
     """Whether all of the run's steps are alike, and do nothing that a graph cannot."""
     once = not hasattr(parts.optimizer, "refresh") and run.optimizer.name in ("SFW", "SGD")
     # A replay cannot know that it is the first one, in which SGD's momentum is not dampened.
-    return once and run.optimizer.dampening == 0 and len(train) >= run.batch
+    alike = run.optimizer.dampening == 0 and isinstance(train, Samples)
+    return once and alike and len(train) >= run.batch
 
 
 def replayed(step: Step) -> Step:
@@ -60,6 +61,7 @@ class CapturedSteps(Steps):
         record: Callable[[Step], Step] = replayed,
     ) -> None:
         super().__init__(run, parts, train, speed, ALONE)
+        self._resident = train
         self.path += ("captured",)
         self._record = record
         self._replay: Step | None = None
@@ -93,7 +95,8 @@ class CapturedSteps(Steps):
         sizes = [self.run.batch] * self._full
         losses, found = self._losses, list(self._found)
         if len(rest := draws[self._full * self.run.batch :]):
-            loss, counts = self._step(*self.train.batch(rest.to(self.train.device)), len(rest))
+            train = self._resident
+            loss, counts = self._step(*train.batch(rest.to(train.device)), len(rest))
             losses, found = torch.cat([losses, loss[None]]), [*found, counts]
             sizes.append(len(rest))
         return self._means(losses, sizes, found)
@@ -107,7 +110,7 @@ class CapturedSteps(Steps):
     def _body(self) -> None:
         """One step, told nothing: what is recorded."""
         draws = self._draws.at(self._place * self.run.batch + self._range)
-        inputs, labels = self.train.batch(draws)
+        inputs, labels = self._resident.batch(draws)
         loss, outputs = self.gradient(inputs, labels, self.run.batch)
         place = self._place[None]
         self._losses.index_copy_(0, place, loss.to(self._losses.dtype)[None])

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 import condgrad as cg
 from condgrad_lab.spec import Run
 from condgrad_lab.train._draws import Draws, generator
-from condgrad_lab.train._samples import Samples
+from condgrad_lab.train._samples import Source
 from condgrad_lab.train._speed import autocast
 from condgrad_lab.train._team import ALONE, Team
 
@@ -39,7 +39,7 @@ def hits(outputs: Tensor, labels: Tensor, run: Run) -> Tensor:
 
 def averages(
     model: nn.Module,
-    samples: Samples,
+    samples: Source,
     run: Run,
     *,
     draws: Draws | None = None,
@@ -71,7 +71,7 @@ def averages(
     return numbers | {n: c / count for n, c in zip(kinds(run), right.tolist(), strict=True)}
 
 
-def sampled(samples: Samples) -> Draws:
+def sampled(samples: Source) -> Draws:
     """The training samples, always the same ones, that stand for all of them."""
     order = torch.randperm(len(samples), generator=generator("gap"))
     return Draws(order[:SAMPLED].sort().values)
@@ -85,7 +85,7 @@ def constraints(optimizer: torch.optim.Optimizer, gap: str | None) -> Numbers:
     return numbers
 
 
-def sparse(model: nn.Module, samples: Samples, run: Run, initial: Mapping[str, Tensor]) -> Numbers:
+def sparse(model: nn.Module, samples: Source, run: Run, initial: Mapping[str, Tensor]) -> Numbers:
     """The count of active parameters, and the averages of the network with the others at zero."""
     thinned = copy.deepcopy(model)
     active = cg.zero_inactive(thinned, initial)

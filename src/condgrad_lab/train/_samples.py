@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from condgrad_lab import data
-from condgrad_lab.data import Dataset, Split
+from condgrad_lab.data import Dataset, Pictures, Split
 from condgrad_lab.models import InputKind, architecture
 from condgrad_lab.sparse import SparseRows
 from condgrad_lab.spec import Data, Run
 from condgrad_lab.train import _draws
 from condgrad_lab.train._draws import Draws, generator
+from condgrad_lab.train._scale import Inputs, Scale
+from condgrad_lab.train._stream import Stream
 from condgrad_lab.train._team import ALONE, Team
-
-Inputs = Tensor | SparseRows
 
 
 def load(spec: Data, folder: str | os.PathLike[str] | None = None) -> Dataset:
@@ -55,29 +55,6 @@ def _cut(split: Split, size: int | None) -> Split:
     return _picked(split, torch.randperm(len(split), generator=generator("subset"))[:size])
 
 
-class Scale:
-    """Bytes to numbers: images to [0, 1], colour images then to mean 0 and deviation 1 by channel.
-
-    The channels' means and deviations are those of the training split, for both splits.
-    """
-
-    def __init__(self, train: Split, run: Run) -> None:
-        self._dtype: torch.dtype = getattr(torch, run.dtype)
-        self._moments: tuple[Tensor, Tensor] | None = None
-        if architecture(run.model).input_kind is InputKind.COLOR and torch.is_tensor(train.inputs):
-            mean, deviation = _moments(train.inputs)
-            self._moments = mean.to(run.device, self._dtype), deviation.to(run.device, self._dtype)
-
-    def __call__(self, inputs: Inputs) -> Inputs:
-        if isinstance(inputs, SparseRows):
-            return inputs
-        scaled = inputs.to(self._dtype, memory_format=_layout(inputs)).div_(255)
-        if self._moments is not None:
-            mean, deviation = self._moments
-            scaled.sub_(mean).div_(deviation)
-        return scaled
-
-
 class Samples:
     """One split, resident on the device in its compact form, made ready batch by batch.
 
@@ -85,6 +62,7 @@ class Samples:
     """
 
     def __init__(self, split: Split, run: Run, scale: Scale, *, augment: bool = False) -> None:
+        assert not isinstance(split.inputs, Pictures)
         inputs = _shaped(split.inputs, architecture(run.model).input_kind).to(run.device)
         if augment and not (torch.is_tensor(inputs) and inputs.ndim == 4):
             raise ValueError(f"`augment` moves images, but {run.model} is not fed with images")
@@ -130,9 +108,15 @@ class Samples:
                 yield self.batch(share)
 
 
-def samples(dataset: Dataset, run: Run) -> tuple[Samples, Samples]:
+Source = Samples | Stream
+
+
+def samples(dataset: Dataset, run: Run, workers: int | None = None) -> tuple[Source, Source]:
     """The training and the test split, ready for the run's model on the run's device."""
     scale = Scale(dataset.train, run)
+    if isinstance(dataset.train.inputs, Pictures):
+        train = Stream(dataset.train, run, scale, augment=run.augment, workers=workers)
+        return train, Stream(dataset.test, run, scale, augment=False, workers=workers)
     train = Samples(dataset.train, run, scale, augment=run.augment)
     return train, Samples(dataset.test, run, scale)
 
@@ -143,18 +127,3 @@ def _shaped(inputs: Inputs, kind: InputKind) -> Inputs:
     if kind is InputKind.FLAT:
         return inputs.flatten(1)
     return inputs.unsqueeze(1) if kind is InputKind.GRAY else inputs
-
-
-def _layout(images: Tensor) -> torch.memory_format:
-    # Convolutions and poolings are faster with the channels innermost, on processors twice so.
-    return torch.channels_last if images.ndim == 4 else torch.contiguous_format
-
-
-def _moments(images: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and deviation by channel, from the histogram of the bytes: exact, no float copy."""
-    levels = torch.arange(256, dtype=torch.float64) / 255
-    counts = [torch.bincount(images[:, c].flatten(), minlength=256) for c in range(images.shape[1])]
-    share = torch.stack(counts).double() / counts[0].sum()
-    mean = share @ levels
-    deviation = (share @ levels**2 - mean**2).sqrt()
-    return mean.view(-1, 1, 1), deviation.view(-1, 1, 1)

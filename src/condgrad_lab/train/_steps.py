@@ -14,7 +14,8 @@ from condgrad_lab.store import Row
 from condgrad_lab.train._build import Parts
 from condgrad_lab.train._draws import Draws
 from condgrad_lab.train._measure import CHUNK, hits, kinds
-from condgrad_lab.train._samples import Inputs, Samples
+from condgrad_lab.train._samples import Source
+from condgrad_lab.train._scale import Inputs
 from condgrad_lab.train._speed import Speed, autocast
 from condgrad_lab.train._team import Team
 
@@ -25,7 +26,7 @@ class Steps:
     path: tuple[str, ...] = ()
     """In words, what speeds them up."""
 
-    def __init__(self, run: Run, parts: Parts, train: Samples, speed: Speed, team: Team) -> None:
+    def __init__(self, run: Run, parts: Parts, train: Source, speed: Speed, team: Team) -> None:
         self.run, self.parts, self.train, self.team = run, parts, train, team
         self.evaluations = 0  # of the gradient of one sample
         self._counting = "train" not in run.measure

@@ -15,7 +15,7 @@ from condgrad_lab.train import _measure
 from condgrad_lab.train._build import build
 from condgrad_lab.train._captured import CapturedSteps, can_be_captured
 from condgrad_lab.train._draws import seed_of
-from condgrad_lab.train._samples import samples
+from condgrad_lab.train._samples import Samples, samples
 from condgrad_lab.train._speed import Speed
 from condgrad_lab.train._steps import Steps
 from condgrad_lab.train._team import ALONE, Team
@@ -38,16 +38,18 @@ class Trial:
             )
         self.run, self.team = run, team
         settled = (speed or Speed()).on(run)
-        self.train, self.test = samples(dataset, run)
+        self.train, self.test = samples(dataset, run, settled.workers)
         self.parts = build(run, len(dataset.classes), fused=bool(settled.fused))
         self.steps = self._steps(settled)
         self.epoch = 0
         self.loss = 0.0  # the mean over the batches of the last epoch
 
     def _steps(self, speed: Speed) -> Steps:
-        if speed.capture and self.team.alone and can_be_captured(self.run, self.parts, self.train):
-            return CapturedSteps(self.run, self.parts, self.train, speed)
-        return Steps(self.run, self.parts, self.train, speed, self.team)
+        run, parts, train = self.run, self.parts, self.train
+        wanted = speed.capture and self.team.alone and can_be_captured(run, parts, train)
+        if wanted and isinstance(train, Samples):
+            return CapturedSteps(run, parts, train, speed)
+        return Steps(run, parts, train, speed, self.team)
 
     @property
     def finite(self) -> bool:

@@ -1,5 +1,6 @@
 """Synthetic twins: the shapes and types of the real sets, and something to learn."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,12 +13,15 @@ SHAPES = {
     "cifar-10": (3, 32, 32),
     "cifar-100": (3, 32, 32),
 }
-CLASSES = {"mnist": 10, "fashion-mnist": 10, "cifar-10": 10, "cifar-100": 100, "imdb": 2}
+CLASSES = {name: 10 for name in data.NAMES} | {"cifar-100": 100, "imdb": 2}
 
 
 def dense(split):
     if isinstance(split.inputs, SparseRows):
         return split.inputs.dense()
+    if isinstance(split.inputs, data.Pictures):
+        pixels = [split.inputs.pixels(number, 24) for number in range(len(split))]
+        return torch.tensor(np.array(pixels)).flatten(1) / 255
     return split.inputs.flatten(1) / 255
 
 
@@ -42,6 +46,9 @@ def test_a_twin_looks_like_the_real_set(name):
             assert split.inputs.width == 8185
             assert int(split.inputs.indices.min()) >= 1  # 0 is padding
             assert torch.equal(split.inputs.dense().sum(1), split.inputs.lengths.float())
+        elif name == "imagenet":
+            assert isinstance(split.inputs, data.Pictures)
+            assert split.inputs.folder is None
         else:
             assert split.inputs.dtype == torch.uint8
             assert split.inputs.shape == (count, *SHAPES[name])
