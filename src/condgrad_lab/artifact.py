@@ -22,7 +22,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -146,15 +146,20 @@ class Artifact(ABC):
         return [dataclasses.replace(claim, holds=None) for claim in claims]
 
     def runs(
-        self, scale: str, seeds: Sequence[int] | None = None, device: str | None = None
+        self,
+        scale: str,
+        seeds: Sequence[int] | None = None,
+        device: str | None = None,
+        ranks: int = 1,
     ) -> dict[str, tuple[Run, ...]]:
-        """Every run by label, one for each seed."""
+        """Every run by label, one for each seed; on so many processes each."""
         if scale not in self.scales:
             raise ValueError(
                 f"`scale` of {self.name} is one of {', '.join(self.scales)}: {scale!r}"
             )
         seeds = range(self.seeds[scale]) if seeds is None else seeds
-        change = {} if device is None else {"device": device}
+        change: dict[str, Any] = {} if device is None else {"device": device}
+        change |= {} if ranks == 1 else {"ranks": ranks}
         return {
             label: tuple(dataclasses.replace(run, seed=seed, **change) for seed in seeds)
             for label, run in self.lines(scale).items()
@@ -166,9 +171,10 @@ class Artifact(ABC):
         scale: str,
         seeds: Sequence[int] | None = None,
         device: str | None = None,
+        ranks: int = 1,
     ) -> Results:
         """What the store has of this artifact."""
-        runs = self.runs(scale, seeds, device)
+        runs = self.runs(scale, seeds, device, ranks)
         found = {label: [store.read(run) for run in line] for label, line in runs.items()}
         ended = {
             label: tuple(record for record in line if record is not None and record.ended)

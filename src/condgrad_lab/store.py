@@ -142,6 +142,10 @@ class Store:
                 journal.checkpoint.unlink(missing_ok=True)
                 lock.unlink(missing_ok=True)
 
+    def look(self, run: Run) -> Journal:
+        """The record of this run for reading, while another process holds it for writing."""
+        return Journal(run, self.path(run), self.folder / ".state" / f"{run.key}.pt")
+
 
 class Journal:
     """The record of one run while it is written, and the checkpoint to go on from."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -50,7 +51,12 @@ def artifact_options(parser: argparse.ArgumentParser, *, all_by_default: bool = 
     parser.add_argument(
         "--seeds", type=seeds, metavar="N", help="5: the first five; 3-7 or 0,2,9: these"
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="where to train (cpu)")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), help="where to train (figures: cpu, tables: cuda)"
+    )
+    parser.add_argument(
+        "--ranks", type=int, metavar="N", help="processes that share a run (those of torchrun, 1)"
+    )
     out_option(parser)
 
 
@@ -91,7 +97,14 @@ def chosen(arguments: argparse.Namespace) -> list[Artifact]:
 
 def results(artifact: Artifact, store: Store, arguments: argparse.Namespace) -> Results:
     """What the store has of an artifact."""
-    return artifact.results(store, arguments.scale, arguments.seeds, arguments.device)
+    return artifact.results(
+        store, arguments.scale, arguments.seeds, arguments.device, ranks(arguments)
+    )
+
+
+def ranks(arguments: argparse.Namespace) -> int:
+    """How many processes share a run: as many as are told, else as many as torchrun started."""
+    return arguments.ranks or int(os.environ.get("WORLD_SIZE", "1"))
 
 
 @functools.cache

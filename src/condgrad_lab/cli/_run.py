@@ -15,9 +15,10 @@ from condgrad_lab.cli import _common, _look
 
 if TYPE_CHECKING:
     from condgrad_lab.artifact import Artifact
-    from condgrad_lab.queue import Event, Plan
+    from condgrad_lab.queue import Event, Listener, Plan
     from condgrad_lab.spec import Run
     from condgrad_lab.trackers import Tracker
+    from condgrad_lab.train import Team
 
 
 def add(commands: Any) -> None:
@@ -46,24 +47,50 @@ def add(commands: Any) -> None:
         default=[],
         help="tell it of every epoch too, in OUT/tensorboard or OUT/wandb; may be repeated",
     )
+    parser.add_argument(
+        "--workers", type=_whole, metavar="N", help="processes that read pictures (cores)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Train what is missing of the artifacts, then show them."""
+    from condgrad_lab.train import expected, joined
+
+    artifacts = _common.chosen(arguments)
+    runs = _runs(artifacts, arguments)
+    if (ranks := _common.ranks(arguments)) != expected() and not arguments.dry_run:
+        raise _common.UsageError(
+            f"{ranks} ranks are asked for and {expected()} are here: "
+            f"torchrun --nproc-per-node {ranks} -m condgrad_lab run …"
+        )
+    with joined("cuda" if any(run.device == "cuda" for run in runs) else "cpu") as team:
+        return _run(artifacts, runs, arguments, team)
+
+
+def _run(
+    artifacts: Sequence[Artifact], runs: Sequence[Run], arguments: argparse.Namespace, team: Team
+) -> int:
+    """The work of every process of a team; the leading one speaks."""
     from condgrad_lab import queue
     from condgrad_lab.store import Store
 
-    artifacts = _common.chosen(arguments)
-    store, runs = Store(arguments.out), _runs(artifacts, arguments)
+    store = Store(arguments.out)
     with _common.console(error=True).status("looking at what is there"):
-        plan = queue.plan(runs, store)
-    jobs = min(arguments.jobs or _workers(plan.left), max(len(plan.left), 1))
-    _announce(artifacts, arguments.scale, plan, jobs)
+        plan = team.told(queue.plan(runs, store) if team.leads else None)
+    assert plan is not None
+    workers = _workers(plan.left) if team.alone else 1
+    jobs = min(arguments.jobs or workers, max(len(plan.left), 1))
+    if not team.alone and jobs > 1:
+        raise _common.UsageError("several processes share a run, so --jobs is 1")
+    if team.leads:
+        _announce(artifacts, arguments.scale, plan, jobs)
     if arguments.dry_run:
         return 0
     store.folder.mkdir(parents=True, exist_ok=True)  # or say so before anything is trained
-    ends = _train(plan, jobs, arguments) if plan.left else []
+    ends = _train(plan, jobs, arguments, team) if plan.left else []
+    if not team.leads:
+        return 0
     for artifact in artifacts:
         _look.answer(artifact, _common.results(artifact, store, arguments), store.folder)
     return _tell(plan, ends)
@@ -74,14 +101,16 @@ def _runs(artifacts: Sequence[Artifact], arguments: argparse.Namespace) -> list[
     runs = [
         run
         for artifact in artifacts
-        for line in artifact.runs(scale, seeds, device).values()
+        for line in artifact.runs(scale, seeds, device, _common.ranks(arguments)).values()
         for run in line
     ]
-    if any(run.device == "cuda" for run in runs):
+    if any(run.device == "cuda" for run in runs) and not arguments.dry_run:
         import torch
 
         if not torch.cuda.is_available():
-            raise _common.UsageError("the runs need CUDA, which torch does not find: --device cpu")
+            raise _common.UsageError(
+                "the runs need CUDA, which torch does not find: --device cpu, or other artifacts"
+            )
     return runs
 
 
@@ -110,22 +139,19 @@ def _announce(artifacts: Sequence[Artifact], scale: str, plan: Plan, jobs: int) 
     _common.console().print(text)
 
 
-def _train(plan: Plan, jobs: int, arguments: argparse.Namespace) -> list[Event]:
+def _train(plan: Plan, jobs: int, arguments: argparse.Namespace, team: Team) -> list[Event]:
     """Run the plan; returns the last event of every run that was taken up."""
     from condgrad_lab import data, queue
     from condgrad_lab.train import Speed
 
     # Here and now, with a progress bar, rather than in every worker.
     for name in dict.fromkeys(run.data.name for run in plan.left if not run.data.synthetic):
-        data.get(name, folder=arguments.data)
+        if team.leads:
+            data.get(name, folder=arguments.data)
+        team.told(None)  # the others find it in the cache
     ends: list[Event] = []
     with ExitStack() as stack:
-        listeners: list[queue.Listener] = []
-        if find_spec("rich"):
-            from condgrad_lab.cli._progress import Display
-
-            listeners.append(stack.enter_context(Display(plan)))
-        listeners += [stack.enter_context(tracker) for tracker in _trackers(arguments)]
+        listeners = _listeners(plan, arguments, stack) if team.leads else []
 
         def listen(event: Event) -> None:
             for listener in listeners:
@@ -135,10 +161,20 @@ def _train(plan: Plan, jobs: int, arguments: argparse.Namespace) -> list[Event]:
 
         minutes = arguments.minutes
         deadline = None if minutes is None else time.time() + 60 * minutes
-        speed = Speed(**dict.fromkeys(arguments.without, False))
-        settings = queue.Settings(arguments.out, deadline, speed)
+        speed = Speed(**dict.fromkeys(arguments.without, False), workers=arguments.workers)
+        settings = queue.Settings(arguments.out, deadline, speed, team)
         queue.execute(plan.left, settings, jobs=jobs, listen=listen)
     return ends
+
+
+def _listeners(plan: Plan, arguments: argparse.Namespace, stack: ExitStack) -> list[Listener]:
+    """Those who watch: the terminal, and the trackers that are asked for."""
+    listeners = [stack.enter_context(tracker) for tracker in _trackers(arguments)]
+    if find_spec("rich"):
+        from condgrad_lab.cli._progress import Display
+
+        listeners.append(stack.enter_context(Display(plan)))
+    return listeners
 
 
 def _trackers(arguments: argparse.Namespace) -> list[Tracker]:
@@ -175,3 +211,10 @@ def _positive(kind: type[int] | type[float]) -> Any:
 
     parse.__name__ = f"positive {kind.__name__}"  # argparse names it where the text is no number
     return parse
+
+
+def _whole(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return value

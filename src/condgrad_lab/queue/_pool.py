@@ -35,7 +35,7 @@ def execute(runs: Sequence[Run], settings: Settings, *, jobs: int, listen: Liste
         return
     for run in runs:
         # Where one run had no time for another epoch, no run is begun.
-        if settings.over or work(run, settings, listen) == "stopped":
+        if settings.team.told(settings.over) or work(run, settings, listen) == "stopped":
             break
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
@@ -13,7 +14,7 @@ from typing import Literal
 from condgrad_lab.data import Dataset
 from condgrad_lab.spec import Data, Run
 from condgrad_lab.store import BusyError, Journal, Record, Row, Store
-from condgrad_lab.train import Speed, load, train
+from condgrad_lab.train import ALONE, Speed, Team, load, train
 
 Kind = Literal["begin", "epoch", "end", "stopped", "busy", "failed"]
 
@@ -42,6 +43,7 @@ class Settings:
     folder: str | os.PathLike[str]
     deadline: float | None = None
     speed: Speed = field(default_factory=Speed)
+    team: Team = ALONE
 
     @property
     def over(self) -> bool:
@@ -78,13 +80,31 @@ def work(run: Run, settings: Settings, tell: Listener) -> Kind:
 def _worked(run: Run, settings: Settings, tell: Listener) -> Event:
     """The event with which the run ends here."""
     try:
-        with Store(settings.folder).open(run) as journal:
+        with _opened(run, settings) as journal:
             record = _trained(run, journal, settings, tell)
     except BusyError as error:
         return Event("busy", run, text=str(error))
     except Exception:
+        if not settings.team.alone:  # the others wait: torchrun ends them when this process ends
+            raise
         return Event("failed", run, text=traceback.format_exc())
     return Event("end" if record.ended else "stopped", run)
+
+
+@contextmanager
+def _opened(run: Run, settings: Settings) -> Iterator[Journal]:
+    """The journal, which the leading process of a team holds for all."""
+    store, team, refusal = Store(settings.folder), settings.team, ""
+    with ExitStack() as stack:
+        journal = store.look(run)
+        if team.leads:
+            try:
+                journal = stack.enter_context(store.open(run))
+            except BusyError as error:
+                refusal = str(error)
+        if refusal := team.told(refusal):
+            raise BusyError(refusal)
+        yield journal
 
 
 def _trained(run: Run, journal: Journal, settings: Settings, tell: Listener) -> Record:
@@ -103,6 +123,7 @@ def _trained(run: Run, journal: Journal, settings: Settings, tell: Listener) -> 
         watch=watch,
         stop=lambda: settings.over_in(pace.seconds),
         speed=settings.speed,
+        team=settings.team,
     )
 
 

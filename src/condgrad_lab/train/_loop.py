@@ -37,7 +37,7 @@ def train(
     yes the run is left as it is, to be taken up another time. Every process of a team calls this,
     and the journal of the leading one is written.
     """
-    if team.told((record := journal.record()).ended):
+    if (record := team.told(journal.record())).ended:
         return record
     with alone(run.device), _Saver(journal, behind=run.device == "cuda") as saver:
         trial = Trial(run, dataset, speed=speed, team=team)
@@ -48,7 +48,7 @@ def train(
             if trial.epoch < run.epochs and team.told(stop()):
                 break
         log.end(trial)
-    return journal.record()
+    return team.told(journal.record())
 
 
 class _Log:

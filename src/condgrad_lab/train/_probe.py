@@ -23,7 +23,7 @@ _BATCHES = 12
 
 def probe(run: Run) -> float | None:
     """The seconds of an epoch of this run on this machine, or None where a probe takes too long."""
-    if run.data.name not in _SIZES:
+    if run.data.name not in _SIZES or run.ranks > 1:
         return None
     if architecture(run.model).input_kind is InputKind.COLOR:
         return None  # a step may take a minute on a processor, and as long to compile elsewhere

@@ -19,6 +19,9 @@ from condgrad_lab.train._scale import Inputs
 from condgrad_lab.train._speed import Speed, autocast
 from condgrad_lab.train._team import Team
 
+_SEVERAL = ("SVRF", "SPIDERFW", "ORGFW")
+"""Methods that evaluate a batch more than once: their gradients are not averaged in between."""
+
 
 class Steps:
     """The steps of a run, one after another."""
@@ -27,6 +30,8 @@ class Steps:
     """In words, what speeds them up."""
 
     def __init__(self, run: Run, parts: Parts, train: Source, speed: Speed, team: Team) -> None:
+        if not team.alone and run.optimizer.name in _SEVERAL:
+            raise ValueError(f"`ranks` is {run.ranks}, but {run.optimizer.name} trains on one")
         self.run, self.parts, self.train, self.team = run, parts, train, team
         self.evaluations = 0  # of the gradient of one sample
         self._counting = "train" not in run.measure
@@ -54,6 +59,8 @@ class Steps:
             loss, counts = self._step(inputs, labels, size)
             losses.append(loss * len(labels) if not self.team.alone else loss)
             found.append(counts)
+        # Each process has its own statistics of normalisation: those of the first one count.
+        self.team.copy(*self.parts.model.buffers())
         return self._means(torch.stack(losses), sizes, found)
 
     def _step(self, inputs: Inputs, labels: Tensor, size: int) -> tuple[Tensor, Tensor]:

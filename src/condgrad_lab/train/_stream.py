@@ -100,4 +100,3 @@ class _Keys:
             seeds = [None] * len(share) if moves is None else moves.flatten().tolist()
             if len(share):
                 yield list(zip(share.order.tolist(), seeds, strict=True))
-

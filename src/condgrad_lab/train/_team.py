@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +44,12 @@ class Team:
             for tensor in tensors:
                 torch.distributed.all_reduce(tensor)
 
+    def copy(self, *tensors: Tensor) -> None:
+        """Replace each tensor by the leading process's."""
+        if not self.alone:
+            for tensor in tensors:
+                torch.distributed.broadcast(tensor, src=0)
+
     def told(self, value: T) -> T:
         """What the leading process has for this value."""
         if self.alone:
@@ -72,4 +79,5 @@ def joined(device: str) -> Iterator[Team]:
     try:
         yield Team(torch.distributed.get_rank(), torch.distributed.get_world_size())
     finally:
+        gc.collect()  # a model that averages gradients must not outlive the group it does it in
         torch.distributed.destroy_process_group()

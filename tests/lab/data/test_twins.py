@@ -13,7 +13,7 @@ SHAPES = {
     "cifar-10": (3, 32, 32),
     "cifar-100": (3, 32, 32),
 }
-CLASSES = {name: 10 for name in data.NAMES} | {"cifar-100": 100, "imdb": 2}
+CLASSES = dict.fromkeys(data.NAMES, 10) | {"cifar-100": 100, "imdb": 2}
 
 
 def dense(split):
