@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ._measure import LOWEST, Dense, Kth, Max, Norm, Piece, Question
+from ._measure import LOWEST, Dense, Kth, Max, Norm, Piece, Question, Stature
 from ._ties import Draw, keys
 
 
@@ -48,11 +49,15 @@ class Ragged(Piece):
         """One number a point, repeated for each of its entries."""
         return numbers.repeat_interleave(self._lengths, output_size=self._total)
 
-    def answer(self, question: Question) -> Tensor:
+    def answer(self, question: Question) -> Any:
         """One multi-tensor reduction, spread over the entries."""
         values = question.values
         if isinstance(question, Norm):
-            return self._norm(values, question.order)
+            top, norm = self._stature(values.abs(), question.order)
+            return self.spread(top * norm)
+        if isinstance(question, Stature):
+            top, norm = self._stature(values, question.order)
+            return self.spread(top), self.spread(norm)
         if isinstance(question, Kth):
             raise NotImplementedError("points of different sizes have no common count")
         if isinstance(question, Max):
@@ -60,11 +65,11 @@ class Ragged(Piece):
         sums = torch.segment_reduce(values.double(), "sum", lengths=self._lengths, unsafe=True)
         return self.spread(sums.to(values.dtype if values.is_floating_point() else torch.int64))
 
-    def _norm(self, x: Tensor, order: float) -> Tensor:
-        top = self._max(x.abs())
-        scaled = x / self.spread(torch.where(top > 0, top, 1))
-        norms = torch._foreach_norm(scaled.split(self._sizes), order)
-        return self.spread(torch.stack(list(norms)) * top)
+    def _stature(self, sizes: Tensor, order: float) -> tuple[Tensor, Tensor]:
+        top = self._max(sizes)
+        shares = sizes / self.spread(torch.where(top > 0, top, 1))
+        norms = torch._foreach_norm(shares.split(self._sizes), order)
+        return top, torch.stack(list(norms))
 
     def _max(self, values: Tensor) -> Tensor:
         if values.is_floating_point():

@@ -155,12 +155,8 @@ class L2Ball(_Ball):
             norm = yield Norm(x)
             if decided(norm > low) and decided(norm < high):
                 return None, norm
-        # A norm that cannot be looked at, or that x's format cannot hold: in units of the largest.
-        sizes = x.abs()
-        if piece.joint:
-            return (yield Stature(sizes, 2.0))
-        top = yield Max(sizes)
-        return top, (yield Norm(sizes / pick(top > 0, top, 1.0)))
+        # A norm that cannot be looked at, or that x's format cannot hold.
+        return (yield Stature(x.abs(), 2.0))
 
     def _vertex(self, x: Tensor, measured: Any, piece: Piece) -> Tensor:
         top, norm = measured

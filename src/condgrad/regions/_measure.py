@@ -59,9 +59,9 @@ class Kth(NamedTuple):
 
 
 class Stature(NamedTuple):
-    """The largest of values that are at least 0, and their norm in units of it, which is finite.
+    """The largest of values that are at least 0, and their norm in units of it.
 
-    For pieces that are `joint`.
+    Whatever the size of the values, neither overflows or lacks digits.
     """
 
     values: Tensor
@@ -219,6 +219,9 @@ class Dense(Piece):
         values = question.values
         if isinstance(question, Norm):
             return self._norm(values, question.order)
+        if isinstance(question, Stature):
+            stature = self._stature(values, question.order)
+            return tuple(each.item() for each in stature) if self._host else stature
         if isinstance(question, Kth):
             return self._kth(values, question.k)
         if isinstance(question, Max):
@@ -241,10 +244,14 @@ class Dense(Piece):
 
     def _scaled_norm(self, x: Tensor, order: float) -> Tensor:
         """The norm of numbers whose powers would underflow or overflow."""
-        top = x.abs().amax(self.dims, keepdim=True)
-        scaled = x / torch.where(top > 0, top, 1)
-        norm = torch.linalg.vector_norm(scaled, order, self.dims, keepdim=True) * top
-        return norm if self.lead else norm.reshape(())
+        top, norm = self._stature(x.abs(), order)
+        return top * norm
+
+    def _stature(self, sizes: Tensor, order: float) -> tuple[Tensor, Tensor]:
+        top = sizes.amax(self.dims, keepdim=True)
+        shares = sizes / torch.where(top > 0, top, 1)
+        norm = torch.linalg.vector_norm(shares, order, self.dims, keepdim=True)
+        return (top, norm) if self.lead else (top.reshape(()), norm.reshape(()))
 
     def _kth(self, values: Tensor, k: int | Tensor) -> Number:
         flat = values.flatten(self.lead)
