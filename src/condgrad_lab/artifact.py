@@ -74,6 +74,18 @@ class Claim:
         return {True: "met", False: "missed", None: "open"}[self.holds]
 
 
+@dataclass(frozen=True)
+class Table:
+    """The paper's table beside ours, in words: the cells of each row under the columns' names.
+
+    `said` is what a reader must know of all of ours: that they are of another scale, above all.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    said: str = ""
+
+
 def values(records: Sequence[Record], name: str) -> np.ndarray:
     """One number of some records: a row each, a column an epoch, from epoch 0.
 
@@ -137,6 +149,10 @@ class Artifact(ABC):
     @abstractmethod
     def draw(self, results: Results) -> Figure:
         """The picture. Lines may be empty: records missing."""
+
+    def table(self, results: Results) -> Table | None:
+        """The paper's table with ours in it, if the artifact is one. Lines may be empty."""
+        return None
 
     def judge(self, results: Results) -> list[Claim]:
         """The claims; all open at a scale at which they are not held against the paper."""

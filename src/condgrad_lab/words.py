@@ -15,6 +15,25 @@ VERDICTS = ("met", "missed", "open", "not judged")
 COLUMNS = ("claim", "paper", "ours ± deviation", "difference (± tolerance)", "verdict")
 
 
+NUMBERS = {
+    "epoch": "epoch",
+    "evaluations": "gradient evaluations",
+    "train_loss": "training loss",
+    "train_accuracy": "training accuracy",
+    "test_loss": "test loss",
+    "test_accuracy": "test accuracy",
+    "test_error": "test error",
+    "train_top5_accuracy": "training top-5 accuracy",
+    "test_top5_accuracy": "test top-5 accuracy",
+    "gap": "Frank–Wolfe gap",
+    "sampled_gap": "Frank–Wolfe gap over 5,000 samples",
+    "active": "active parameters",
+    "sparse_test_loss": "test loss of the sparse network",
+    "sparse_test_accuracy": "test accuracy of the sparse network",
+    "sparse_test_error": "test error of the sparse network",
+}
+
+
 @dataclass(frozen=True)
 class Said:
     """A claim in words: what a table shows of it."""
@@ -37,6 +56,12 @@ class Said:
             claim.verdict if judged else "not judged",
             claim.note,
         )
+
+
+def named(name: str) -> str:
+    """The number's name for a reader, with its unit."""
+    unit = " in %" if name.endswith(("_accuracy", "_error")) else ""
+    return NUMBERS.get(name, name.replace("_", " ")) + unit
 
 
 def claims(artifact: Artifact, results: Results) -> list[Said]:

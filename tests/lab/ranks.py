@@ -1,6 +1,7 @@
 """What processes that share a run are asked, each for itself."""
 
 import contextlib
+import dataclasses
 import hashlib
 import io
 import os
@@ -8,6 +9,7 @@ import os
 from condgrad_lab import cli, queue
 from condgrad_lab.cli import _common
 from condgrad_lab.data import imagenet
+from condgrad_lab.papers.dnn_fw_2020 import table_6
 from condgrad_lab.store import Store
 from condgrad_lab.train import Speed, Trial, joined, load, train
 
@@ -52,12 +54,15 @@ def queued(runs, folder):
     return [event.kind for event in events]
 
 
-def commanded(words, counts=None):
-    """The exit code and the output of the command line on this rank."""
-    if counts is not None:
-        imagenet.WHOLE = counts
+def commanded(words, counts, cache):
+    """The exit code and the output of the command line on this rank, with a small ImageNet."""
+    os.environ["CONDGRAD_DATA"] = cache
+    imagenet.WHOLE = counts
+    table_6.Table6.setup = dataclasses.replace(
+        table_6.Table6.setup, model="resnext14", epochs=15, batch=6, milestones=(10,)
+    )
     _common.console.cache_clear()
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = cli.main(words)
-    return code, out.getvalue(), err.getvalue(), os.environ["RANK"]
+    return code, out.getvalue(), err.getvalue()

@@ -25,15 +25,16 @@ def condgrad(*words):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_an_artifact_trains_and_is_judged(tmp_path):
-    words = ["figure-8", "--scale", "smoke", "--out", tmp_path]
+@pytest.mark.parametrize(("name", "runs", "claims"), [("figure-8", 9, 9), ("table-3", 4, 2)])
+def test_an_artifact_trains_and_is_judged(name, runs, claims, tmp_path):
+    words = [name, "--scale", "smoke", "--out", tmp_path]
     done = condgrad("run", *words, "--jobs", 1)
-    assert (done.returncode, done.stderr) == (0, "figure-8: no picture without matplotlib\n")
-    assert "9 to do" in done.stdout
+    assert (done.returncode, done.stderr) == (0, f"{name}: no picture without matplotlib\n")
+    assert f"{runs} to do" in done.stdout
     done = condgrad("check", *words)
     assert (done.returncode, done.stderr) == (0, "")
     assert "verdict" in done.stdout
-    assert done.stdout.count("not judged") == 9
+    assert done.stdout.count("not judged") == claims
     assert "[dim]" not in done.stdout
 
 

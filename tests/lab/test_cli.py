@@ -158,9 +158,9 @@ def test_render_and_report(condgrad, tmp_path):
     assert (tmp_path / "runs/report.html").exists()
     code, out, _ = condgrad("report", "--markdown", str(tmp_path / "docs/page.md"))
     assert code == 0
-    assert (
-        tmp_path / "docs/page.md"
-    ).read_text() == "# a tiny comparison\n# a number that nobody meets\n"
+    assert (tmp_path / "docs/page.md").read_text() == (
+        "# a tiny comparison\n# a number that nobody meets\nno a run without end\n"
+    )
 
 
 def test_list_shows_what_is_there(condgrad):

@@ -1,14 +1,19 @@
 """Processes that share a run: they end where one would, and the record is written once."""
 
 import dataclasses
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from condgrad_lab.data import imagenet
 from condgrad_lab.spec import Data, Optimizer, Rule, Run
 from condgrad_lab.store import Store, settled
 from condgrad_lab.train import load, train
-from distributed.team import Lost, Nursery
+from distributed.team import ENVIRONMENT, Lost, Nursery
 from lab import ranks
 
 # No network with normalisation here: the processes' statistics would differ from those of one.
@@ -108,3 +113,56 @@ def test_a_run_says_how_many_processes_it_wants(ask, tmp_path):
     twice = dataclasses.replace(FLAT, optimizer=Optimizer("ORGFW", 0.1, 0.9))
     with pytest.raises(Lost, match="`ranks` is 2, but ORGFW trains on one"):
         ask(ranks.parameters, twice)
+
+
+# ---- by the command line, from real files
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """A small folder of classes, as one has ImageNet."""
+    rng = np.random.default_rng(0)
+    for split, each in (("train", 8), ("val", 3)):
+        for label in range(3):
+            place = tmp_path / "pictures" / split / f"n{label}"
+            place.mkdir(parents=True)
+            for number in range(each):
+                pixels = rng.integers(0, 80, (50, 70, 3)) + 80 * (np.arange(3) == label)
+                Image.fromarray(pixels.astype(np.uint8)).save(place / f"{number}.JPEG")
+    return tmp_path / "pictures"
+
+
+COUNTS = imagenet.Counts(classes=3, train=24, val=9)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_table_of_imagenet_is_one_command(size, nursery, pictures, tmp_path):
+    """Network and schedule made small; folder, crops, processes and records as they are."""
+    team = nursery.lone_team(size)
+    out = str(tmp_path / "runs")
+    words = ["run", "table-6", "--scale", "short", "--device", "cpu", "--seeds", "1"]
+    words += ["--data", str(pictures), "--out", out, "--jobs", "1", "--workers", "0"]
+    try:
+        answers = team.ask(ranks.commanded, words, COUNTS, str(tmp_path / "cache"))
+    finally:
+        team.close()
+    assert [code for code, _, _ in answers] == [0] * size
+    assert all(said == "" for _, said, _ in answers[1:])
+    assert "4 runs: 4 to do" in answers[0][1]
+    records = list(Store(out).all())
+    assert [record.status for record in records] == ["done"] * 4
+    for record in records:
+        assert record.run.ranks == size
+        assert record.last("evaluations") == 24 * record.run.epochs
+        assert 0 <= record.last("test_top5_accuracy") <= 1
+    assert min(record.last("train_loss") for record in records) < 0.9 * np.log(3)
+
+
+@pytest.mark.slow
+def test_torchrun_starts_them(tmp_path):
+    words = ["run", "table-6", "--scale", "smoke", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "condgrad_lab"]
+    subprocess.run([*command, *words], env={**os.environ, **ENVIRONMENT}, check=True)
+    records = list(Store(tmp_path).all())
+    assert [(record.status, record.run.ranks) for record in records] == [("done", 2)] * 4

@@ -57,12 +57,13 @@ def save(artifact, results, folder):
     return paths
 
 
-def report(found, page):
+def report(found, page, missing=()):
     page.write_text("".join(f"<h1>{artifact.title}</h1>" for artifact, _ in found))
 
 
-def markdown(found, page):
-    page.write_text("".join(f"# {artifact.title}\n" for artifact, _ in found))
+def markdown(found, page, missing=()):
+    lines = [f"# {artifact.title}\n" for artifact, _ in found]
+    page.write_text("".join([*lines, *(f"no {artifact.title}\n" for artifact in missing)]))
 
 
 def install():

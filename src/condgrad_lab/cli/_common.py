@@ -82,24 +82,22 @@ def chosen(arguments: argparse.Namespace) -> list[Artifact]:
     known: dict[str, Artifact] = {artifact.name: artifact for artifact in papers.artifacts()}
     scale, names = arguments.scale, arguments.artifacts
     if names in ([], ["all"]):
-        fitting = [artifact for artifact in known.values() if scale in artifact.scales]
+        fitting = [a for a in known.values() if scale is None or scale in a.scales]
         if not fitting:
             raise UsageError(f"no artifact has the scale {scale!r}")
         return fitting
     if strangers := [name for name in names if name not in known]:
         raise UsageError(f"there is no artifact {strangers[0]!r}; there are {', '.join(known)}")
     for name in names:
-        if scale not in known[name].scales:
+        if scale is not None and scale not in known[name].scales:
             scales = ", ".join(known[name].scales)
             raise UsageError(f"{name} has no scale {scale!r}; it has {scales}")
     return [known[name] for name in names]
 
 
-def results(artifact: Artifact, store: Store, arguments: argparse.Namespace) -> Results:
+def results(artifact: Artifact, store: Store, arguments: argparse.Namespace, scale: str) -> Results:
     """What the store has of an artifact."""
-    return artifact.results(
-        store, arguments.scale, arguments.seeds, arguments.device, ranks(arguments)
-    )
+    return artifact.results(store, scale, arguments.seeds, arguments.device, ranks(arguments))
 
 
 def ranks(arguments: argparse.Namespace) -> int:

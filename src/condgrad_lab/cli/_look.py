@@ -28,6 +28,7 @@ def add(commands: Any) -> None:
         _common.artifact_options(_common.command(commands, name, text, answer))
     parser = _common.command(commands, "report", "one page of everything that is there", report)
     _common.artifact_options(parser)
+    parser.set_defaults(scale=None)  # of the paper and short, whatever is there
     parser.add_argument("--page", metavar="FILE", help="the page (OUT/report.html)")
     parser.add_argument(
         "--markdown", metavar="FILE", help="instead a page for docs, its pictures beside it"
@@ -52,7 +53,7 @@ def check(arguments: argparse.Namespace) -> int:
     verdicts: set[str] = set()
     for artifact, results in _found(arguments):
         said = words.claims(artifact, results)
-        _common.console().print(_claims(artifact, results, said))
+        _show_claims(artifact, results, said)
         verdicts |= {claim.verdict for claim in said}
     return 1 if "missed" in verdicts else 3 if "open" in verdicts else 0
 
@@ -74,15 +75,31 @@ def report(arguments: argparse.Namespace) -> int:
     _needs_matplotlib("report")
     from condgrad_lab import render as rendering
 
-    found = [(artifact, results) for artifact, results in _found(arguments) if results.records]
+    found, missing = gathered(arguments)
     if not found:
         return _missing(["every artifact"])
     write = rendering.markdown if arguments.markdown else rendering.report
     page = Path(arguments.markdown or arguments.page or Path(arguments.out) / "report.html")
     page.parent.mkdir(parents=True, exist_ok=True)
-    write(found, page)
+    write(found, page, missing)
     _common.console().print(f"report: {page}", soft_wrap=True)
     return 0
+
+
+def gathered(
+    arguments: argparse.Namespace,
+) -> tuple[list[tuple[Artifact, Results]], list[Artifact]]:
+    """What is there of the artifacts at each scale of a report, and those of which nothing is."""
+    scales = (arguments.scale,) if arguments.scale else ("paper", "short")
+    chosen = _common.chosen(arguments)
+    found = [
+        (artifact, results)
+        for artifact in chosen
+        for scale in scales
+        if scale in artifact.scales and (results := _results(artifact, arguments, scale)).records
+    ]
+    there = {artifact.name for artifact, _ in found}
+    return found, [artifact for artifact in chosen if artifact.name not in there]
 
 
 def show(arguments: argparse.Namespace) -> int:
@@ -111,17 +128,20 @@ def env(arguments: argparse.Namespace) -> int:
 
 def answer(artifact: Artifact, results: Results, folder: Path) -> None:
     """The result of an artifact after a run: the claims, and the picture."""
-    _common.console().print(_claims(artifact, results, words.claims(artifact, results)))
+    _show_claims(artifact, results, words.claims(artifact, results))
     if results.records:
         _draw(artifact, results, folder)
 
 
 def _found(arguments: argparse.Namespace) -> list[tuple[Artifact, Results]]:
+    artifacts = _common.chosen(arguments)
+    return [(artifact, _results(artifact, arguments, arguments.scale)) for artifact in artifacts]
+
+
+def _results(artifact: Artifact, arguments: argparse.Namespace, scale: str) -> Results:
     from condgrad_lab.store import Store
 
-    store = Store(arguments.out)
-    artifacts = _common.chosen(arguments)
-    return [(artifact, _common.results(artifact, store, arguments)) for artifact in artifacts]
+    return _common.results(artifact, Store(arguments.out), arguments, scale)
 
 
 def _draw(artifact: Artifact, results: Results, folder: Path) -> None:
@@ -145,6 +165,18 @@ def _missing(names: list[str]) -> int:
         text = f"{words.listed(names)} {verb} no records here: condgrad run"
         _common.console(error=True).print(text)
     return 3 if names else 0
+
+
+def _show_claims(artifact: Artifact, results: Results, said: list[words.Said]) -> None:
+    """The claims, and the paper's table with ours in it where the artifact is one."""
+    out = _common.console()
+    out.print(_claims(artifact, results, said))
+    if (table := artifact.table(results)) is not None:
+        title = f"{artifact.name}: {table.said}" if table.said else artifact.name
+        grid = Grid(("", *table.columns), title)
+        for label, cells in table.rows:
+            grid.add_row(label, *cells)
+        out.print(grid)
 
 
 def _claims(artifact: Artifact, results: Results, said: list[words.Said]) -> Grid:

@@ -92,7 +92,9 @@ def _run(
     if not team.leads:
         return 0
     for artifact in artifacts:
-        _look.answer(artifact, _common.results(artifact, store, arguments), store.folder)
+        _look.answer(
+            artifact, _common.results(artifact, store, arguments, arguments.scale), store.folder
+        )
     return _tell(plan, ends)
 
 

@@ -38,6 +38,16 @@ def shared(found: Found) -> dict[str, list[str]]:
     return texts
 
 
+def scale(results: Results) -> str:
+    """What a title is followed by where the scale is not the paper's."""
+    return "" if results.scale == "paper" else f", {results.scale} scale"
+
+
+def anchor(artifact: Artifact, results: Results) -> str:
+    """What a section and a picture are called: with the scale, where it is not the paper's."""
+    return artifact.name if results.scale == "paper" else f"{artifact.name}-{results.scale}"
+
+
 def command(artifact: Artifact, results: Results) -> str:
     """What to type to have these records made again."""
     scale = "" if results.scale == "paper" else f" --scale {results.scale}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from condgrad_lab import words
-from condgrad_lab.artifact import Artifact, Results
+from condgrad_lab.artifact import Artifact, Results, Table
 from condgrad_lab.render import _facts, curves
 from condgrad_lab.render._save import svg
 from condgrad_lab.render._style import INK, PAGE, THEMED
@@ -20,11 +20,14 @@ _NUMBERS = ("train_loss", "test_loss", "test_accuracy", "gap", "train_accuracy")
 _CURVES = 4
 
 
-def report(found: _facts.Found, page: Path) -> None:
-    """Write one page of these artifacts. It asks nothing of the network and runs no script."""
+def report(found: _facts.Found, page: Path, missing: Sequence[Artifact] = ()) -> None:
+    """Write one page of these artifacts, and the names of those that are `missing`.
+
+    It asks nothing of the network and runs no script.
+    """
     said = [words.claims(artifact, results) for artifact, results in found]
     sections = [_section(*pair, claims) for pair, claims in zip(found, said, strict=True)]
-    body = [_head(found, said), *sections, _judging(found)]
+    body = [_head(found, said), *sections, _missing(missing), _judging(found)]
     page.write_text(_DOCUMENT.format(title=_facts.TITLE, style=PAGE, body="\n".join(body)), "utf-8")
 
 
@@ -49,9 +52,10 @@ def _head(found: _facts.Found, said: list[list[words.Said]]) -> str:
     records = _facts.distinct(found)
     verdicts = words.counted(claim for claims in said for claim in claims)
     rows = [
-        f'<tr><th scope="row"><a href="#{artifact.name}">{escape(artifact.name)}</a></th>'
-        f"<td>{escape(artifact.title)}</td><td>{_counts(claims)}</td></tr>"
-        for (artifact, _), claims in zip(found, said, strict=True)
+        f'<tr><th scope="row"><a href="#{_facts.anchor(artifact, results)}">'
+        f"{escape(artifact.name)}</a></th>"
+        f"<td>{escape(artifact.title + _facts.scale(results))}</td><td>{_counts(claims)}</td></tr>"
+        for (artifact, results), claims in zip(found, said, strict=True)
     ]
     return f"""<header>
 <h1>{_facts.TITLE}</h1>
@@ -66,20 +70,45 @@ def _head(found: _facts.Found, said: list[list[words.Said]]) -> str:
 
 def _section(artifact: Artifact, results: Results, said: list[words.Said]) -> str:
     """One artifact: the picture, the paper beside ours, the curves, how it was made."""
-    scale = "" if results.scale == "paper" else f", {results.scale} scale"
+    anchor, scale = _facts.anchor(artifact, results), _facts.scale(results)
     environments = "".join(f"<li>{escape(e)}</li>" for e in _facts.environments(results.records))
-    return f"""<section id="{artifact.name}" aria-labelledby="{artifact.name}-title">
-<h2 id="{artifact.name}-title">{escape(artifact.name)}: {escape(artifact.title + scale)}</h2>
+    return f"""<section id="{anchor}" aria-labelledby="{anchor}-title">
+<h2 id="{anchor}-title">{escape(artifact.name)}: {escape(artifact.title + scale)}</h2>
 {_prose(_facts.about(artifact))}
 {_picture(artifact.title, artifact.draw(results))}
+{_of_the_paper(artifact, artifact.table(results))}
 <h3>The paper beside ours</h3>
 {_table(f"Claims of {artifact.name}", words.COLUMNS, map(_row, said)) if said else "<p>None.</p>"}
-{_curves(artifact, results)}
+{"" if artifact.table(results) else _curves(artifact, results)}
 <h3>How it was made</h3>
 <p>{words.records(results)}, trained in {_facts.time(results.records)} altogether.
 Again: <code>{escape(_facts.command(artifact, results))}</code></p>
 <ul>{environments}</ul>
 </section>"""
+
+
+def _of_the_paper(artifact: Artifact, table: Table | None) -> str:
+    """The paper's table with ours in it."""
+    if table is None:
+        return ""
+    rows = []
+    for label, cells in table.rows:
+        named = zip(table.columns, cells, strict=True)
+        shown = (f'<td role="cell" data-name="{escape(n)}">{escape(c)}</td>' for n, c in named)
+        head = f'<th scope="row" role="rowheader">{escape(label)}</th>'
+        rows.append(f'<tr role="row">{head}{"".join(shown)}</tr>')
+    said = f"<p>Ours: {escape(table.said)}.</p>\n" if table.said else ""
+    return said + _table(f"The table of {artifact.name}", ("", *table.columns), rows)
+
+
+def _missing(artifacts: Sequence[Artifact]) -> str:
+    """Those without records."""
+    lines = [
+        f"<li>{escape(a.name)}: {escape(a.title)}; <code>condgrad run {escape(a.name)}</code></li>"
+        for a in artifacts
+    ]
+    head = "<section>\n<h2>Not run yet</h2>\n<p>There are no records of:</p>\n<ul>"
+    return f"{head}{''.join(lines)}</ul>\n</section>" if lines else ""
 
 
 def _row(claim: words.Said) -> str:

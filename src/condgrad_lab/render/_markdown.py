@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from condgrad_lab import words
-from condgrad_lab.artifact import Artifact, Results
+from condgrad_lab.artifact import Artifact, Results, Table
 from condgrad_lab.render import _facts
 from condgrad_lab.render._save import png
 
@@ -15,26 +15,33 @@ _FIGURES = "figures"
 _WARNING = "<!-- Written by `condgrad report --markdown FILE`: change records or code instead. -->"
 
 
-def markdown(found: _facts.Found, page: Path) -> None:
-    """Write a page of these artifacts, and their pictures into `figures` beside it."""
+def markdown(found: _facts.Found, page: Path, missing: Sequence[Artifact] = ()) -> None:
+    """Write a page of these artifacts, and their pictures into `figures` beside it.
+
+    It also names those that are `missing`: of which there are no records yet.
+    """
     folder = page.parent / _FIGURES
     folder.mkdir(parents=True, exist_ok=True)
     parts = [_head(found)]
     for artifact, results in found:
         figure = artifact.draw(results)
-        (folder / f"{artifact.name}.png").write_bytes(png(figure))
+        (folder / f"{_facts.anchor(artifact, results)}.png").write_bytes(png(figure))
         parts.append(_section(artifact, results, str(figure.get_label())))
-    parts += [_notes(found), _environments(found)]
+    parts += [_missing(missing), _notes(found), _environments(found)]
     page.write_text("\n\n".join(part for part in parts if part) + "\n", "utf-8")
 
 
 def _head(found: _facts.Found) -> str:
     records = _facts.distinct(found)
-    said = {artifact.name: words.claims(artifact, results) for artifact, results in found}
-    verdicts = words.counted(claim for claims in said.values() for claim in claims)
+    said = [words.claims(artifact, results) for artifact, results in found]
+    verdicts = words.counted(claim for claims in said for claim in claims)
     rows = [
-        (f"[{a.name}](#{a.name})", _plain(a.title), words.counted(said[a.name]) or "none")
-        for a, _ in found
+        (
+            f"[{artifact.name}](#{_facts.anchor(artifact, results)})",
+            _plain(artifact.title + _facts.scale(results)),
+            words.counted(claims) or "none",
+        )
+        for (artifact, results), claims in zip(found, said, strict=True)
     ]
     return f"""{_WARNING}
 
@@ -50,18 +57,34 @@ trained in {_facts.time(records)} altogether, one after the other.
 
 def _section(artifact: Artifact, results: Results, alt: str) -> str:
     said = words.claims(artifact, results)
-    scale = "" if results.scale == "paper" else f", {results.scale} scale"
+    anchor = _facts.anchor(artifact, results)
     parts = [
-        f'<a id="{artifact.name}"></a>',
-        f"## {artifact.name}: {_plain(artifact.title)}{scale}",
+        f'<a id="{anchor}"></a>',
+        f"## {artifact.name}: {_plain(artifact.title)}{_facts.scale(results)}",
         _facts.about(artifact),
-        f"![{artifact.title}. {alt}]({_FIGURES}/{artifact.name}.png)",
+        f"![{artifact.title}. {alt}]({_FIGURES}/{anchor}.png)",
+        _of_the_paper(artifact.table(results)),
         _table(words.COLUMNS, map(_row, said)) if said else "",
         _judged(said),
         f"`{_facts.command(artifact, results)}` makes it again: {words.records(results)}, "
         f"trained in {_facts.time(results.records)} altogether.",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _of_the_paper(table: Table | None) -> str:
+    """The paper's table with ours in it."""
+    if table is None:
+        return ""
+    rows = [(_plain(label), *map(_plain, cells)) for label, cells in table.rows]
+    text = _table(("", *map(_plain, table.columns)), rows)
+    return f"Ours: {_plain(table.said)}.\n\n{text}" if table.said else text
+
+
+def _missing(artifacts: Sequence[Artifact]) -> str:
+    """Those without records."""
+    lines = [f"- {a.name}: {_plain(a.title)}; `condgrad run {a.name}`" for a in artifacts]
+    return "\n".join(["## Not run yet\n", "There are no records of:\n", *lines]) if lines else ""
 
 
 def _row(claim: words.Said) -> tuple[str, ...]:

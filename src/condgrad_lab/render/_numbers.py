@@ -9,29 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from condgrad_lab import words as said
 from condgrad_lab.artifact import values
 from condgrad_lab.store import Record
 
-_WORDS = {
-    "epoch": "epoch",
-    "evaluations": "gradient evaluations",
-    "train_loss": "training loss",
-    "train_accuracy": "training accuracy",
-    "test_loss": "test loss",
-    "test_accuracy": "test accuracy",
-    "test_error": "test error",
-    "gap": "Frank–Wolfe gap",
-    "active": "active parameters",
-    "sparse_test_loss": "test loss of the sparse network",
-    "sparse_test_accuracy": "test accuracy of the sparse network",
-    "sparse_test_error": "test error of the sparse network",
-}
-
-
-def words(name: str) -> str:
-    """The number's name for a reader, with its unit."""
-    unit = " in %" if name.endswith(("_accuracy", "_error")) else ""
-    return _WORDS.get(name, name.replace("_", " ")) + unit
+words = said.named
 
 
 def has(records: Sequence[Record], name: str) -> bool:

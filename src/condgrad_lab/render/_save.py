@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from condgrad_lab.artifact import Artifact, Results
+from condgrad_lab.render import _facts
 from condgrad_lab.render._style import DPI, styled
 
 
@@ -16,9 +17,10 @@ def save(artifact: Artifact, results: Results, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     figure = artifact.draw(results)
     written = {"png": png(figure), "svg": svg(figure)}
+    paths = {kind: folder / f"{_facts.anchor(artifact, results)}.{kind}" for kind in written}
     for kind, content in written.items():
-        (folder / f"{artifact.name}.{kind}").write_bytes(content)
-    return [folder / f"{artifact.name}.{kind}" for kind in written]
+        paths[kind].write_bytes(content)
+    return list(paths.values())
 
 
 @styled

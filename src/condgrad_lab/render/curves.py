@@ -15,6 +15,7 @@ from condgrad_lab.render._style import dashes, hue, marker, styled
 from condgrad_lab.store import Record
 
 _MARKED = 25  # epochs; a line with more has no room for markers
+_FOOT = 0.2  # inches for a line below the axes
 _AREAS = (5, 45)  # of the markers of a path, in points, after the first and the last epoch
 
 
@@ -56,11 +57,12 @@ def grid(
     *,
     across: Sequence[str] = ("epoch",),
     aside: Collection[str] = (),
+    said: str = "",
 ) -> Figure:
     """A row for each number of `across`, a column for each number of `shown`.
 
     Lines start after the first epoch: the untrained network would take all the room. Those whose
-    labels are in `aside` are drawn as far as the limits of the others let them.
+    labels are in `aside` are drawn as far as the limits of the others let them. `said` is below.
     """
     size = (0.4 + 2.6 * len(shown), 0.25 + 2.2 * len(across))
     figure = Figure(figsize=size, layout="constrained")
@@ -77,10 +79,44 @@ def grid(
         ax.set_xlabel(_numbers.words(x))
         ax.set_title(_numbers.words(y) if row == 0 else "")
     _axes.legend(figure, axes.ravel())
+    _foot(figure, said)
     methods = ", ".join(line.name for line in lines)
     numbers, steps = (", ".join(map(_numbers.words, names)) for names in (shown, across))
-    figure.set_label(f"Curves of {numbers} over {steps}: {methods}.")
+    figure.set_label(f"Curves of {numbers} over {steps}: {methods}.{_told(said)}")
     return figure
+
+
+@styled
+def panels(lines: Mapping[str, Sequence[Line]], shown: str, *, said: str = "") -> Figure:
+    """A panel for each title: one number over the epochs. `said` stands below."""
+    figure = Figure(figsize=(0.4 + 2.6 * len(lines), 2.45), layout="constrained")
+    axes = figure.subplots(1, len(lines), squeeze=False)[0]
+    for ax, (name, each) in zip(axes, lines.items(), strict=True):
+        drawn = [line for line in each if line.has(shown)]
+        for index, line in enumerate(each):
+            if line in drawn:
+                _curve(ax, line, index, "epoch", shown)
+        _axes.across(ax, "epoch", [line.mean("epoch") for line in drawn])
+        _axes.limit(ax, "y", shown, [reach for line in drawn for reach in _band(line, shown)])
+        ax.set_title(name)
+        ax.set_xlabel(_numbers.words("epoch"))
+    axes[0].set_ylabel(_numbers.words(shown))
+    _axes.legend(figure, axes)
+    _foot(figure, said)
+    methods = ", ".join(dict.fromkeys(line.name for each in lines.values() for line in each))
+    what = f"Curves of {_numbers.words(shown)} over the epochs, {', '.join(lines)}: {methods}."
+    figure.set_label(what + _told(said))
+    return figure
+
+
+def _foot(figure: Figure, said: str) -> None:
+    if said:
+        figure.set_figheight(figure.get_figheight() + _FOOT)
+        figure.supxlabel(said, fontsize=8)
+
+
+def _told(said: str) -> str:
+    return f" {said[:1].upper()}{said[1:]}." if said else ""
 
 
 @styled
