@@ -158,8 +158,8 @@ class KNormBall(_Counting):
         choice = yield from largest(x.abs(), 1, piece)
         top = choice.threshold
         if not decided(finite(total)):  # more than x's format holds, or out of sight
-            unit = pick(top > 0, top, 1.0)
-            total, top = (yield Norm(x / unit, 1)), top / unit
+            top, total = yield Stature(x.abs(), 1.0)
+            top = top / pick(top > 0, top, 1.0)
         return total, top, choice
 
     def _vertex(self, x: Tensor, measured: Any, piece: Piece) -> Tensor:
