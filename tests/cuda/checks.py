@@ -1,6 +1,8 @@
 """What must hold on a CUDA device. It needs torch and Triton alone, so that a bare machine can ask.
 
-``test_cuda.py`` asks it under pytest, ``benchmarks/run.py`` before it times anything.
+``test_cuda.py`` asks it under pytest, ``benchmarks/run.py`` before it times anything. What of it
+does not need a device is asked in Triton's interpreter too, on smaller tensors, so that it stands
+when there is a device (``tests/kernels/interpreted/test_checks.py``).
 """
 
 import io
@@ -10,6 +12,10 @@ import torch
 
 import condgrad as cg
 
+HERE = "cuda"
+"""Where the kernels run."""
+LARGE, HUGE = 20_011, 1_000_003
+"""The entries of selections that no program holds at once."""
 REGIONS = (
     cg.L2Ball(0.7),
     cg.LinfBall(0.1),
@@ -57,7 +63,7 @@ class Pair:
             q = p.double()
             if not isinstance(region, cg.Free):
                 cg.make_feasible([{"params": [q], "region": region}])
-            self.fast.append(p.cuda())
+            self.fast.append(p.to(HERE, copy=True))
             self.slow.append(q)
         zipped = list(zip(self.regions, self.fast, self.slow, strict=True))
         fast = [{"params": [p], "region": region} for region, p, _ in zipped]
@@ -102,7 +108,7 @@ def steps_are_those_of_the_reference():
 
 @check
 def ties_fall_as_in_the_reference():
-    members = [(r, (n,)) for r in VERTICES for n in (7, 40, 20011)] + list(BLOCKS)
+    members = [(r, (n,)) for r in VERTICES for n in (7, 40, LARGE)] + list(BLOCKS)
     for most in (0, 2):
         pair = Pair(members, lr=1.0, rescale=None, momentum=0.0, seed=5)
         pair.give([whole_numbers(s, i, most) for i, (_, s) in enumerate(members)])
@@ -115,7 +121,7 @@ def ties_fall_as_in_the_reference():
 
 @check
 def a_selection_among_a_million_is_exact():
-    region, n = cg.KSparsePolytope(0.1, 1.0), 1_000_003
+    region, n = cg.KSparsePolytope(0.1, 1.0), HUGE
     for gradient in (normal((n,), 0), whole_numbers((n,), 0)):
         pair = Pair([(region, (n,))], lr=1.0, rescale=None, momentum=0.0)
         pair.give([gradient])
@@ -172,6 +178,8 @@ def no_step_waits_for_the_device():
 
 @check
 def a_captured_training_step_is_that_outside_of_a_graph():
+    """Forward, backward and step in a graph; outside, steps alone, with the graph's gradients."""
+
     def made():
         torch.manual_seed(0)
         model = torch.nn.Sequential(
@@ -182,32 +190,61 @@ def a_captured_training_step_is_that_outside_of_a_graph():
         return model, rate, cg.SFW(groups, lr=rate, fused=True)
 
     x, y = normal((16, 32), 0).cuda(), torch.arange(16, device="cuda") % 8
-
-    def trained(model, optimizer):
-        optimizer.zero_grad(set_to_none=False)
-        torch.nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
-
     plain, plain_rate, first = made()
     model, rate, second = made()
+
+    def trained():
+        second.zero_grad(set_to_none=False)
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        second.step()
+
+    def compare(where):
+        for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+            q.grad = p.grad.clone()
+        first.step()
+        for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+            assert torch.equal(p, q), f"{where}: {float((p - q).abs().max())}"
+
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            trained(model, second)
-    torch.cuda.current_stream().wait_stream(side)
-    for _ in range(3):
-        trained(plain, first)
+    for t in range(3):
+        with torch.cuda.stream(side):
+            trained()
+        torch.cuda.current_stream().wait_stream(side)
+        compare(f"step {t}")
+        side.wait_stream(torch.cuda.current_stream())
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        trained(model, second)
+        trained()
     for t in range(20):
         rate.fill_(0.05 / (1 + t))
         plain_rate.fill_(0.05 / (1 + t))
         graph.replay()
-        trained(plain, first)
-    for p, q in zip(model.parameters(), plain.parameters(), strict=True):
-        assert torch.allclose(p, q, rtol=1e-4, atol=1e-6), float((p - q).abs().max())
+        compare(f"replay {t}")
+    trained()  # a step outside goes on where the graph has stopped
+    compare("after the graph")
+    graph.replay()
+    compare("the graph again")
+
+
+@check
+def a_step_goes_to_where_its_parameters_are():
+    """On another stream than the last one, and on another device than the current one."""
+    members = [(r, (5000,)) for r in REGIONS]
+    pair = Pair(members, lr=0.05)
+    stream = torch.cuda.Stream()
+    for t in range(4):
+        pair.give([normal(s, 10 * t + i) for i, (_, s) in enumerate(members)])
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream if t % 2 else torch.cuda.default_stream()):
+            pair.step()
+        torch.cuda.synchronize()
+    if torch.cuda.device_count() > 1:
+        p, q = (normal((5000,), 0, 0.01).to(f"cuda:{n}") for n in range(2))
+        optimizer = cg.SFW([p, q], cg.L2Ball(1.0), fused=True)
+        p.grad, q.grad = (normal((5000,), 1).to(f"cuda:{n}") for n in range(2))
+        optimizer.step()
+        assert torch.equal(p.cpu(), q.cpu())
 
 
 @check
@@ -247,8 +284,7 @@ def a_step_needs_little_memory():
         tables = sum(
             x.numel() * x.element_size()
             for plan in optimizer._hurry._plans
-            for x in vars(plan._tables).values()
-            if isinstance(x, torch.Tensor)
+            for x in plan._tables.tensors()
         )
         share = (torch.cuda.max_memory_allocated() - base + tables) / (4 * n)
         limit = 0.1 if isinstance(region, cg.KSparsePolytope) else 0.02
@@ -257,15 +293,15 @@ def a_step_needs_little_memory():
 
 
 @check
-def by_itself_a_step_takes_the_kernels_and_leaves_the_rest():
-    split, whole = normal((40,), 0, 0.01).cuda(), normal((3, 4), 1, 0.01).cuda()
+def a_step_takes_the_kernels_where_asked_and_leaves_the_rest():
+    split, whole = normal((40,), 0, 0.01).to(HERE), normal((3, 4), 1, 0.01).to(HERE)
     groups = [
-        {"params": [split], "region": cg.L2Ball(1.0)},
+        {"params": [split], "region": cg.L2Ball(1.0), "fused": True},
         {"params": [whole], "region": cg.SpectralBall(1.0)},
     ]
     optimizer = cg.SFW(groups, lr=0.5, rescale=None)
     for t in range(2):
-        split.grad, whole.grad = normal((40,), t).cuda(), normal((3, 4), t).cuda()
+        split.grad, whole.grad = normal((40,), t).to(HERE), normal((3, 4), t).to(HERE)
         optimizer.step()
     assert optimizer._hurry is not None
     assert optimizer._hurry.rest == {id(whole)}
@@ -275,13 +311,13 @@ def by_itself_a_step_takes_the_kernels_and_leaves_the_rest():
 @check
 def a_resumed_run_is_the_uninterrupted_one():
     def made():
-        params = [normal((n,), n, 0.01).cuda() for n in (9, 5000)]
+        params = [normal((n,), n, 0.01).to(HERE) for n in (9, 5000)]
         return params, cg.SFW(params, cg.L2Ball(1.0), fused=True, lr=0.1)
 
     def walked(params, optimizer, steps):
         for t in steps:
             for p in params:
-                p.grad = normal(p.shape, t).cuda()
+                p.grad = normal(p.shape, t).to(HERE)
             optimizer.step()
 
     params, optimizer = made()

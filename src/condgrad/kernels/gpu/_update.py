@@ -157,11 +157,12 @@ def update(
     length = tl.load(lengths + tensor).to(tl.float32)
     if KIND == at.FREE:
         length = tl.load(rates + tensor).to(tl.float32)
-    point = tl.load(ints + at.POINT * T + tensor) + row
-    need = needs(records + point, P, KIND)
-    chosen, value, last = choices_of(choices + point, P, start)
+    need, chosen, value, last = (1.0, 1.0, 1.0), 0, 0, 0
     pull = p * 0 + 1
     if KIND != at.FREE and KIND != at.LINF and KIND != at.BOX:
+        point = tl.load(ints + at.POINT * T + tensor) + row
+        need = needs(records + point, P, KIND)
+        chosen, value, last = choices_of(choices + point, P, start)
         pull = tl.where(length == 0, 1.0, tl.load(records + point + at.PULL * P))
     lane, whole = tl.arange(0, BLOCK), left // BLOCK
     for block in range(whole):
