@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import json
+import multiprocessing
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -73,7 +75,7 @@ def row(launch: Any, deep: bool) -> dict[str, Any]:
     reads, writes = traffic(launch)
     found: dict[str, Any] = {
         "kernel": launch.kernel.__name__,
-        "constants": {name: str(value) for name, value in offline.constants(launch).items()},
+        "constants": _constants(launch),
         "registers": registers,
         "spilled": spilled,
         "shared": kernel.metadata.shared,
@@ -97,7 +99,8 @@ def _narrow(launch: Any, kernel: Any) -> bool:
 
 def _bounds(launch: Any, kernel: Any, reads: int, writes: int) -> dict[str, Any]:
     """Per entry: instructions, and the picoseconds that they and the bytes take on a device."""
-    loops = offline.loops(kernel)
+    counts = launch.kernel.__name__ == "count_digits"  # where what a branch may skip is the work
+    loops = offline.loops(kernel, *([1 << 30] if counts else []))
     if not loops:
         return {}
     entries = [16 * loops[0].counts["LDG.128"] / reads]
@@ -120,22 +123,50 @@ def _bounds(launch: Any, kernel: Any, reads: int, writes: int) -> dict[str, Any]
     return {**found, "ps": times, "bound": max(times, key=lambda name: times[name])}
 
 
-def rows(choice: Choice, deep: bool = False) -> list[dict[str, Any]]:
-    """A row for each launch that the choice brings about."""
-    return [{"choice": _told(choice), **row(launch, deep)} for launch in launches(choice)]
+def unlike(choices: Iterable[Choice]) -> Iterator[tuple[Choice, list[int]]]:
+    """The choices, each with the places of the launches that no earlier one brings about."""
+    known: set[str] = set()
+    for choice in choices:
+        fresh = []
+        for place, launch in enumerate(launches(choice)):
+            key = str([launch.kernel.__name__, sorted(_constants(launch).items())])
+            if key not in known:
+                known.add(key)
+                fresh.append(place)
+        if fresh:
+            yield choice, fresh
+
+
+def rows(asked: tuple[Choice, list[int]], deep: bool = False) -> list[dict[str, Any]]:
+    """A row for each of these launches of the choice."""
+    choice, places = asked
+    every = launches(choice)
+    return [{"choice": _told(choice), **row(every[place], deep)} for place in places]
+
+
+def _constants(launch: Any) -> dict[str, str]:
+    return {name: str(value) for name, value in offline.constants(launch).items()}
 
 
 def _told(choice: Choice) -> str:
     return ", ".join(str(value).removeprefix("torch.") for value in choice)
 
 
-def unlike(found: Iterator[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Each variant once."""
-    known: dict[str, dict[str, Any]] = {}
-    for each in found:
-        for one in each:
-            known.setdefault(json.dumps([one["kernel"], one["constants"]]), one)
-    return list(known.values())
+def ahead(which: str, jobs: int) -> list[str]:
+    """Compile these variants into Triton's cache, in other processes; what was refused, and why."""
+    choices = [choice for choice in WHICH[which]() if choice.sensible()]
+    # Started anew, not forked: whoever calls this may already talk to a device.
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        return [told for told in pool.map(_refused, choices, chunksize=2) if told]
+
+
+def _refused(choice: Choice) -> str | None:
+    try:
+        for launch in launches(choice):
+            offline.compiled(launch)
+    except Exception as error:  # of any kind: the others go on
+        return f"{_told(choice)}: {type(error).__name__}: {error}"[:300]
+    return None
 
 
 def table(found: list[dict[str, Any]]) -> str:
@@ -189,13 +220,13 @@ def main() -> int:
     if reason:
         print(f"nothing can be compiled here: {reason}")
         return 2
-    choices = list(WHICH[given.which]())
+    asked = unlike(choice for choice in WHICH[given.which]() if choice.sensible())
     read = functools.partial(rows, deep=given.which == "usual")
     if given.jobs > 1:
         with ProcessPoolExecutor(given.jobs) as pool:
-            found = unlike(pool.map(read, choices, chunksize=4))
+            found = list(itertools.chain.from_iterable(pool.map(read, asked)))
     else:
-        found = unlike(map(read, choices))
+        found = list(itertools.chain.from_iterable(map(read, asked)))
     if given.out:
         given.out.write_text(json.dumps(found, indent=1) + "\n")
     print(table(found))

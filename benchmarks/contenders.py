@@ -12,12 +12,13 @@ from torch import Tensor
 import condgrad as cg
 
 REGIONS: dict[str, Callable[[], cg.regions.Region]] = {
-    "L2": lambda: cg.L2Ball(30.0),
+    "L2": lambda: cg.L2Ball(1e3),
     "Linf": lambda: cg.LinfBall(1.0),
-    "L1": lambda: cg.L1Ball(3000.0),
-    "K-norm 10 %": lambda: cg.KNormBall(0.1, 3000.0),
+    "L1": lambda: cg.L1Ball(1e7),
+    "K-norm 10 %": lambda: cg.KNormBall(0.1, 1e7),
     "K-sparse 10 %": lambda: cg.KSparsePolytope(0.1, 1.0),
 }
+"""Wide enough for every start, so that none has to be projected first."""
 RULES = ("diameter", "gradient")
 RATES = {"diameter": 0.3, "gradient": 0.1}
 
@@ -79,9 +80,10 @@ def rivals(device: str) -> list[Contender]:
     ]
 
 
-def ours(fused: bool | None, regions: tuple[str, ...] = tuple(REGIONS)) -> list[Contender]:
-    """SFW with momentum 0.9 on every region under every rule."""
-    mark = ", fused" if fused else ""
+def ours(
+    fused: bool | None = True, regions: tuple[str, ...] = tuple(REGIONS), mark: str = ""
+) -> list[Contender]:
+    """SFW with momentum 0.9 on every region under every rule; names end with the mark."""
     return [
         Contender(f"{name} {rule}{mark}", _maker(name, rule, fused), PASSES[name, rule])
         for name in regions

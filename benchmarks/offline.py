@@ -36,6 +36,7 @@ class Hopper:
 
 
 RARE = 40
+"""The instructions that a branch may skip and that are then taken for rare."""
 
 
 def missing() -> str | None:
@@ -65,8 +66,7 @@ def constants(launch: Any) -> dict[str, Any]:
 class Loop(NamedTuple):
     """A loop of the machine code: how often each instruction stands in its usual path.
 
-    Stretches of more than RARE instructions that a branch may skip are left out: they draw ties,
-    or handle a direction of zero.
+    What is rare is left out: the draws of ties and the answers to a direction of zero.
     """
 
     length: int
@@ -83,11 +83,14 @@ def usage(kernel: Any) -> tuple[int, int]:
     return int(found["REG"]), int(found["STACK"])
 
 
-def loops(kernel: Any) -> list[Loop]:
-    """The loops that handle whole blocks, 16 bytes at a time; those that store come first."""
+def loops(kernel: Any, rare: int = RARE) -> list[Loop]:
+    """The loops that handle whole blocks, 16 bytes at a time; those that store come first.
+
+    Stretches of more than `rare` instructions that a branch may skip are not counted.
+    """
     text = _dumped("-sass", kernel)
     lines = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?);", text, re.MULTILINE)
-    found = _loops([(int(address, 16), text) for address, text in lines])
+    found = _loops([(int(address, 16), text) for address, text in lines], rare)
     wide = [loop for loop in found if loop.counts["LDG.128"]]
     return sorted(wide, key=lambda loop: (not loop.counts["STG.128"], -loop.length))
 
@@ -116,24 +119,26 @@ def _jump(text: str) -> int | None:
     return int(target[1], 16) if target else None
 
 
-def _loops(code: list[tuple[int, str]]) -> list[Loop]:
+def _loops(code: list[tuple[int, str]], most: int) -> list[Loop]:
     """The stretches between a jump back and where it goes."""
     places = {address: place for place, (address, _) in enumerate(code)}
     found = []
     for place, (_, text) in enumerate(code):
         begin = places.get(_jump(text) or -1, place + 1)
         if begin <= place:
-            rare = _rare(code, places, begin, place)
+            rare = _rare(code, places, begin, place, most)
             body = [code[n] for n in range(begin, place + 1) if n not in rare]
             found.append(Loop(place + 1 - begin, Counter(_name(text) for _, text in body)))
     return found
 
 
-def _rare(code: list[tuple[int, str]], places: dict[int, int], begin: int, end: int) -> set[int]:
+def _rare(
+    code: list[tuple[int, str]], places: dict[int, int], begin: int, end: int, most: int
+) -> set[int]:
     """The places within a loop that a branch skips, where it skips many."""
     found: set[int] = set()
     for place in range(begin, end):
         target = places.get(_jump(code[place][1]) or -1, -1)
-        if code[place][1].startswith("@") and place + RARE < target <= end:
+        if code[place][1].startswith("@") and place + most < target <= end:
             found |= set(range(place + 1, target))
     return found

@@ -1,7 +1,9 @@
-"""Bars: each step beside the first rival's, network by network."""
+"""Bars: each step beside the first rival's, network by network. `python plot.py report.json`."""
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,3 +35,8 @@ def drawn(report: dict[str, Any], path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        drawn(json.loads(Path(name).read_text()), Path(name).with_suffix(".svg"))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -13,14 +14,25 @@ from torch import Tensor
 
 POOL = 16
 """Sets of gradients that take turns: with one alone every iterate would soon lie at a vertex."""
+TURN = 0.05
+"""The seconds after which a contender on a device passes its turn on."""
+FEWEST = 3
+"""The rounds that are run even where time is short."""
 
 
 class Timing(NamedTuple):
-    """Microseconds a step: medians of the wall clock and of the processor's time, a low tenth."""
+    """Microseconds a step: medians of the wall clock and of the processor's time, a low tenth.
+
+    `rival` is the first contender's median in the same rounds, `spread` how far the quarters lie
+    apart, over the median.
+    """
 
     wall: float
     processor: float
     low: float
+    spread: float
+    rival: float
+    rounds: int
     memory: int = 0
 
 
@@ -38,7 +50,23 @@ class Runner:
         self._device = device
         self._walls: list[float] = []
         self._processors: list[float] = []
+        self._steps = 1
         self.memory = 0
+
+    def warm(self, pool: list[list[Tensor]], steps: int) -> None:
+        """Step until everything is compiled; settle how many steps make a turn."""
+        self._steps = steps
+        if self._device == "cuda":
+            self.round(pool, 2)
+            self.round(pool, 2)
+            self._steps = max(1, min(steps, int(TURN * 1e6 / min(self._walls))))
+        self.turn(pool)
+        self._walls.clear()
+        self._processors.clear()
+
+    def turn(self, pool: list[list[Tensor]]) -> None:
+        """Time as many steps as make a turn."""
+        self.round(pool, self._steps)
 
     def round(self, pool: list[list[Tensor]], steps: int) -> None:
         """Time some steps, each with the next set of gradients.
@@ -51,7 +79,7 @@ class Runner:
             self._processors.append((time.process_time() - began) / steps * 1e6)
             return
         for t in range(steps):
-            self._hand(pool[t % len(pool)])
+            self.hand(pool[t % len(pool)])
             before, began = time.perf_counter(), time.process_time()
             self.optimizer.step()
             self._processors.append((time.process_time() - began) * 1e6)
@@ -59,30 +87,36 @@ class Runner:
 
     def _events(self, pool: list[list[Tensor]], steps: int) -> float:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        self._hand(pool[0])
+        self.hand(pool[0])
         self.optimizer.step()
         torch.cuda.synchronize()
         base = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
         start.record()
         for t in range(steps):
-            self._hand(pool[t % len(pool)])
+            self.hand(pool[t % len(pool)])
             self.optimizer.step()
         end.record()
         torch.cuda.synchronize()
         self.memory = max(self.memory, torch.cuda.max_memory_allocated() - base)
         return start.elapsed_time(end) / 1e3
 
-    def _hand(self, grads: list[Tensor]) -> None:
+    def hand(self, grads: list[Tensor]) -> None:
+        """Give the parameters these gradients."""
         for p, g in zip(self.params, grads, strict=True):
             p.grad = g
 
-    @property
-    def timing(self) -> Timing:
+    def timing(self, rival: Runner) -> Timing:
+        """What was found."""
+        wall, walls = statistics.median(self._walls), sorted(self._walls)
+        quarters = walls[3 * len(walls) // 4] - walls[len(walls) // 4]
         return Timing(
-            statistics.median(self._walls),
+            wall,
             statistics.median(self._processors),
-            sorted(self._walls)[len(self._walls) // 10],
+            walls[len(walls) // 10],
+            quarters / wall,
+            statistics.median(rival._walls),
+            len(walls),
             self.memory,
         )
 
@@ -94,29 +128,64 @@ def race(
     device: str,
     rounds: int,
     steps: int,
-    say: Callable[[str], None] = lambda line: None,
+    seconds: float = float("inf"),
 ) -> dict[str, Timing]:
-    """The timing of every contender; they take turns, the first round warms up."""
+    """The timing of every contender, within about so many seconds; they take turns.
+
+    Where a device cannot hold them all, they run in heats, and the first is in all of them.
+    """
+    found: dict[str, Timing] = {}
+    every = list(heats(contenders, shapes, device))
+    for heat in every:
+        until = time.monotonic() + seconds / len(every)
+        pool = _gradients(shapes, device)
+        runners = [Runner(each, shapes, device) for each in heat]
+        for runner in runners:
+            runner.warm(pool, steps)
+        for number in range(rounds):
+            if number >= FEWEST and time.monotonic() > until:
+                break
+            for runner in runners:
+                runner.turn(pool)
+        for runner in runners:
+            found.setdefault(runner.name, runner.timing(runners[0]))
+        del runner, runners, pool
+        gc.collect()
+        if device == "cuda":
+            torch.cuda.empty_cache()
+    return found
+
+
+def heats(
+    contenders: Sequence[Contender], shapes: Sequence[tuple[int, ...]], device: str
+) -> Iterator[list[Contender]]:
+    """The contenders in parts that fit into the device's memory, the first in each of them."""
+    if device == "cpu":
+        yield list(contenders)
+        return
+    size = 4 * sum(torch.Size(s).numel() for s in shapes)
+    room = 0.7 * torch.cuda.mem_get_info()[0] - 2 * size  # two sets of gradients, where it matters
+    places = max(1, int(room / (3.5 * size)) - 1)  # parameters, momentum, second moments, slack
+    first, *rest = contenders
+    for begin in range(0, max(len(rest), 1), places):
+        yield [first, *rest[begin : begin + places]]
+
+
+def _gradients(shapes: Sequence[tuple[int, ...]], device: str) -> list[list[Tensor]]:
     entries = sum(torch.Size(s).numel() for s in shapes)
     make = torch.Generator(device).manual_seed(1)
-    sets = POOL if entries < 10**7 else 2
-    pool = [
-        [torch.randn(s, generator=make, device=device) * 0.01 for s in shapes] for _ in range(sets)
+    return [
+        [torch.randn(s, generator=make, device=device) * 0.01 for s in shapes]
+        for _ in range(POOL if entries < 10**7 else 2)
     ]
-    runners = [Runner(each, shapes, device) for each in contenders]
-    for number in range(rounds + 1):
-        for runner in runners:
-            runner.round(pool, steps)
-            if number == 0:
-                runner._walls.clear()
-                runner._processors.clear()
-        say(f"  round {number} of {rounds}")
-    return {runner.name: runner.timing for runner in runners}
 
 
 def copied(entries: int, device: str) -> float:
-    """Bytes a second that one copy of float32 numbers reads and writes: the best of some."""
-    x = torch.ones(max(entries, 1 << 16), device=device)
+    """Bytes a second that one copy of float32 numbers reads and writes: the best of some.
+
+    On a device of a gigabyte, which no cache holds.
+    """
+    x = torch.ones(max(entries, 1 << 16) if device == "cpu" else 1 << 28, device=device)
     y = torch.empty_like(x)
     best = float("inf")
     for _ in range(9):

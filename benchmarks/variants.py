@@ -120,9 +120,24 @@ def every() -> Iterator[Choice]:
     for choice in itertools.product(
         REGIONS, RULES, truth, truth, truth, truth, sizes, FORMATS, truth
     ):
-        if Choice(*choice).sensible():
-            yield Choice(*choice)
+        yield Choice(*choice)
     yield from (Choice(kind, rule, entries=BIG) for kind in REGIONS for rule in RULES)
 
 
-WHICH = {"few": few, "usual": usual, "all": every}
+def device() -> Iterator[Choice]:
+    """What the checks of tests/cuda and the timings of `run.py` launch, or nearly all of it."""
+    truth, sizes = (True, False), (4 * SMALL, SMALL // 2)
+    for kind, rule, averaged, entries in itertools.product(REGIONS, RULES, truth, sizes):
+        yield Choice(kind, rule, averaged, entries=entries)
+    for kind, rule, averaged in itertools.product(("L2", "L1", "LP", "KSPARSE"), RULES, truth):
+        yield Choice(kind, rule, averaged, aligned=False)
+    for kind, formats in itertools.product(REGIONS, (FORMATS[2], FORMATS[5])):
+        for entries in sizes:
+            yield Choice(kind, flat=False, entries=entries, formats=formats)
+    for kind, rule in itertools.product(("L2", "LINF", "L1", "KNORM", "KSPARSE"), RULES):
+        yield Choice(kind, rule, entries=BIG)
+    for kind in ("L2", "LINF", "KSPARSE"):
+        yield Choice(kind, "diameter", averaged=False, entries=BIG, formats=FORMATS[1])
+
+
+WHICH = {"device": device, "few": few, "usual": usual, "all": every}
