@@ -83,6 +83,14 @@ def other_buffer(params, optimizer):
     optimizer.state[params[0]]["momentum_buffer"] = torch.zeros(3)
 
 
+def other_counter(params, optimizer):
+    optimizer.state[params[0]]["step"] = torch.tensor(9.0)
+
+
+def no_buffer(params, optimizer):
+    del optimizer.state[params[0]]["momentum_buffer"]
+
+
 def transposed(params, optimizer):
     params[1].data = torch.zeros(4, 2).t()
     optimizer.state[params[1]]["momentum_buffer"] = torch.zeros(4, 2).t()
@@ -119,6 +127,8 @@ def unaligned(params, optimizer):
     [
         swapped,
         other_buffer,
+        other_counter,
+        no_buffer,
         transposed,
         without,
         joined,

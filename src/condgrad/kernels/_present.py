@@ -14,6 +14,7 @@ _MEMBERS = itemgetter("params")
 _GRADIENT = attrgetter("grad")
 _FORMAT = attrgetter("dtype")
 _AVERAGE = itemgetter("momentum_buffer")
+_COUNTER = itemgetter("step")
 
 
 class Present:
@@ -52,8 +53,9 @@ class Standing:
         self, present: Present, grads: Sequence[Tensor], states: Sequence[dict[str, Any]]
     ) -> None:
         self._params = present.params
+        self._states = states
+        self._counters = list(map(_COUNTER, states))
         self._averaged = [state for state in states if "momentum_buffer" in state]
-        self._bare = [state for state in states if "momentum_buffer" not in state]
         self._places = self._found()
         self._layouts = list(map(Tensor.stride, grads))
         self._formats = list(map(_FORMAT, grads))
@@ -69,9 +71,9 @@ class Standing:
         try:
             if self._found() != self._places:
                 return False
-        except KeyError:  # a buffer has been taken away
-            return False
-        if any("momentum_buffer" in state for state in self._bare):
+            if not all(map(is_, map(_COUNTER, self._states), self._counters)):
+                return False
+        except KeyError:  # something has been taken away
             return False
         return (
             list(map(_FORMAT, grads)) == self._formats
