@@ -2,7 +2,7 @@
 
 ``test_cuda.py`` asks it under pytest, ``benchmarks/run.py`` before it times anything. What of it
 does not need a device is asked in Triton's interpreter too, on smaller tensors, so that it stands
-when there is a device (``tests/kernels/interpreted/test_checks.py``).
+when there is a device (``tests/kernels/asked/test_triton_checks.py``).
 """
 
 import io
