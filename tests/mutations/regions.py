@@ -310,6 +310,18 @@ MUTANTS = [
             DIAMETER,
         ),
         (
+            "what is not finite handed to a decomposition",
+            "self._excesses(points.nan_to_num(0.0, 0.0, 0.0))",
+            "self._excesses(points)",
+            "tests/optim/test_feasibility.py -k nowhere",
+        ),
+        (
+            "nuclear norms measured in float32",
+            'wide = points if points.device.type == "mps" else points.double()',
+            "wide = points",
+            f"{NUMBERS} -k many_singular",
+        ),
+        (
             "vectors taken for matrices",
             "if len(shape) < 2:",
             "if len(shape) < 1:",

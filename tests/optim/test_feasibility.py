@@ -119,6 +119,20 @@ def test_iterates_of_the_other_methods_never_leave(kind, dtype):
         assert group["lr"] < 1 or not torch.equal(p, first), "it has not moved"
 
 
+@asked_of(WHOLE + BLOCKS)
+def test_what_is_not_finite_is_pulled_nowhere(case):
+    """It stays with the user to see, and raises nothing after sixteen steps."""
+    for poison in (math.nan, math.inf):
+        parameter = start(case.region, case.shape, 3, torch.float32)
+        optimizer = cg.SFW([parameter], case.region, lr=0.1)
+        for t in range(17):
+            parameter.grad = normal(case.shape, t).float()
+            if t == 3:
+                parameter.grad.view(-1)[0] = poison
+            optimizer.step()
+        assert not parameter.isfinite().all()
+
+
 # ---- rounding that adds up
 
 

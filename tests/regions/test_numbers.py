@@ -87,6 +87,14 @@ def test_reductions_are_wider_than_half_precision(case):
     assert case.region.project(x).isfinite().all()
 
 
+@pytest.mark.parametrize("kind", [cg.SpectralBall, cg.NuclearBall])
+def test_many_singular_values_are_measured_as_well_as_few(kind):
+    """The rounding of hundreds of small ones in float32 is no reason to be outside."""
+    x = normal((700, 700), 0).float()
+    assert kind(0.1).contains(kind(0.1).project(x))
+    assert kind(0.1).contains(kind(0.1).lmo(x))
+
+
 SCALES = {
     torch.float64: (1e-300, 1e-30, 1e30, 1e300),
     torch.float32: (1e-36, 1e-30, 1e30, 1e36),

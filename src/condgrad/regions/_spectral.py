@@ -47,7 +47,8 @@ class _MatrixBall(WholeRegion):
         return torch.where(settled, scaled, piece.signs(matrices))
 
     def _recalls(self, points: Tensor) -> Tensor:
-        excess = self._excesses(points).clamp(min=0)
+        # A decomposition of what is not finite is an error; the point itself is to show it.
+        excess = self._excesses(points.nan_to_num(0.0, 0.0, 0.0)).clamp(min=0)
         return points / (1 + excess)[:, None, None]
 
 
@@ -99,7 +100,9 @@ class NuclearBall(_MatrixBall):
         return torch.where(values[:, :1, None] > 0, vertices, 0)
 
     def _excesses(self, points: Tensor) -> Tensor:
-        return torch.linalg.matrix_norm(points, "nuc") / self.radius - 1
+        # In float32 the rounding of many small singular values would add up to an excess.
+        wide = points if points.device.type == "mps" else points.double()
+        return (torch.linalg.matrix_norm(wide, "nuc") / self.radius - 1).to(points.dtype)
 
     def _projected(self, points: Tensor) -> Tensor:
         return _projections.project_singular_values_l1(points, self.radius)
