@@ -107,7 +107,7 @@ def spectral() -> list[Contender]:
     found = []
     if hasattr(torch.optim, "Muon"):
         found.append(Contender("Muon", lambda p: torch.optim.Muon(p, lr=1e-4)))
-    region = cg.SpectralBall(30.0)
+    region = cg.SpectralBall(30.0, method="polynomial")
 
     def make(params: list[Tensor]) -> Any:
         return cg.SFW([{"params": params, "region": region}], lr=0.1, rescale="gradient")

@@ -25,7 +25,9 @@ REGIONS = (
     cg.LpBall(1.5, 1000.0),
     cg.Permutahedron(1e-3),
     cg.SpectralBall(10.0),
+    cg.SpectralBall(10.0, method="polynomial"),
     cg.NuclearBall(1000.0),
+    cg.NuclearBall(1000.0, method="lanczos"),
     cg.PerRow(cg.L2Ball(3.0)),
 )
 STEPS = 7
@@ -56,7 +58,7 @@ def main():
     torch.set_num_threads(1)
     side = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     print(f"float32, {side} × {side}, one thread, torch {torch.__version__}; ms a step")
-    print(f"{'region':<42}{'SFW':>9}{'ProjectedSGD':>14}{'torch SGD':>11}")
+    print(f"{'region':<46}{'SFW':>9}{'ProjectedSGD':>14}{'torch SGD':>11}")
     for region in REGIONS:
         sgd = torch.optim.SGD([parameter(cg.Free(), side)], lr=1e-3, momentum=0.9)
         sfw = cg.SFW([parameter(region, side)], region, lr=1e-3, momentum=0.9)
@@ -64,7 +66,7 @@ def main():
         for optimizer in (sgd, sfw, projected):
             optimizer.step()
         found = medians((sfw, projected, sgd))
-        print(f"{region!s:<42}{found[0]:9.2f}{found[1]:14.2f}{found[2]:11.2f}")
+        print(f"{region!s:<46}{found[0]:9.2f}{found[1]:14.2f}{found[2]:11.2f}")
 
 
 if __name__ == "__main__":

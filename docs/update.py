@@ -76,13 +76,13 @@ def entry(kind: type[cg.Region]) -> str:
 def signature(kind: type[cg.Region]) -> str:
     """How the region is called."""
     parameters = inspect.signature(kind).parameters.values()
-    shown = [p.name if p.default is p.empty else f"{p.name}={p.default}" for p in parameters]
+    shown = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters]
     return f"{kind.__name__}({', '.join(shown)})"
 
 
 def example(kind: type[cg.Region]) -> str:
     """The region's answers for one direction."""
-    names = inspect.signature(kind).parameters
+    names = inspect.signature(kind).parameters.keys() & EXAMPLES.keys()
     region = kind(**{name: EXAMPLES[name] for name in names})
     x = next(x for x in DIRECTIONS if _holds(region, x))
     text = f"`{region}` at x = {shown(x)}: "

@@ -169,9 +169,18 @@ def _read(report: Path) -> tuple[str, str]:
 
 def mutants() -> list[Mutant]:
     """All of them."""
-    from mutations import around, foundations, host, kernels, moves, optimizers, regions
+    from mutations import (
+        around,
+        foundations,
+        host,
+        kernels,
+        matrices,
+        moves,
+        optimizers,
+        regions,
+    )
 
-    tables = (regions, foundations, optimizers, moves, kernels, host, around)
+    tables = (regions, matrices, foundations, optimizers, moves, kernels, host, around)
     return [mutant for table in tables for mutant in table.MUTANTS]
 
 

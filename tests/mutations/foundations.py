@@ -68,9 +68,9 @@ MUTANTS = [
         INSIDE,
         (
             "what is not finite pulled inside",
-            "recalled = self._recalls(torch.where(finite, points, 0))",
-            "recalled = self._recalls(points)",
-            "tests/optim/test_contract.py -k outlasts",
+            "self._recalls(torch.where(finite, points, 0), torch.finfo(x.dtype).eps)",
+            "self._recalls(points, torch.finfo(x.dtype).eps)",
+            "tests/optim/test_contract.py tests/optim/test_feasibility.py -k 'outlasts or nowhere'",
         ),
         (
             "negative and infinite radii allowed",

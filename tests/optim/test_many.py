@@ -22,6 +22,12 @@ WITH_RADIUS = [
 ]
 
 
+BY_METHOD = {
+    cg.SpectralBall: [{"method": "polynomial"}],
+    cg.NuclearBall: [{"method": "lanczos"}],
+}
+
+
 @pytest.fixture(params=["chosen", "stacked"])
 def together(request, monkeypatch):
     """Move the tensors together: as the host does by itself, and as accelerators do."""
@@ -35,7 +41,12 @@ def sized():
     for kind in WITH_RADIUS:
         matrices = kind in (cg.SpectralBall, cg.NuclearBall)
         shapes = ((3, 4), (3, 4), (4, 2), (1, 6), (2, 3, 2, 2)) if matrices else SIZES
-        members += [(kind(0.1 + 0.37 * i), shape) for i, shape in enumerate(shapes)]
+        methods = [{}, *BY_METHOD.get(kind, [])]
+        members += [
+            (kind(0.1 + 0.37 * i, **method), shape)
+            for method in methods
+            for i, shape in enumerate(shapes)
+        ]
     for i, shape in enumerate(SIZES):
         members += [
             (cg.LpBall(3.0, 0.1 + i), shape),
@@ -117,6 +128,33 @@ def test_rates_in_tensors_move_alike():
     for _, optimizer, problem in (alone, both):
         run(optimizer, problem, 6)
     assert agree(values(both[0]), values(alone[0]), torch.float64)
+
+
+@pytest.mark.usefixtures("together")
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_matrices_are_pulled_inside_together_as_one_by_one(dtype):
+    """Each by its own factor, at its own time, and not at all where nothing moves."""
+    kinds = [(kind, method) for kind in BY_METHOD for method in ({}, *BY_METHOD[kind])]
+    members = [(kind(0.3 + i, **method), (5, 4)) for kind, method in kinds for i in range(4)]
+    ends = []
+    for foreach in (False, True):
+        groups = mixture(dtype, members=members)
+        optimizer = cg.SFW(groups, foreach=foreach, momentum=0.0, rescale=None)
+        for place, group in enumerate(optimizer.param_groups):
+            region, (p,) = group["region"], group["params"]
+            p.data.copy_(normal(p.shape, place).to(dtype))
+            p.data.div_((1 + region.violation(p)) / (1.01 + 0.01 * place))
+            # So short that nothing moves but by the pull; the first of each four takes no step.
+            group["lr"] = (0.0, 1e-30, torch.tensor(1e-30, dtype=torch.float64), 1e-30)[place % 4]
+        starts, problem = values(groups), Quadratic(parameters(groups))
+        for t in range(16):
+            run(optimizer, problem, 1, begin=t)
+            for p in parameters(groups)[3::4] if t == 7 else ():  # the last is only half as old
+                optimizer.state[p]["step"].zero_()
+        ends.append(values(groups))
+        stayed = [torch.equal(a, b) for a, b in zip(starts, ends[-1], strict=True)]
+        assert stayed == [True, False, False, True] * len(kinds)
+    assert agree(*ends, dtype)
 
 
 @pytest.mark.usefixtures("together")

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy.special import erfinv
 
 from .geometry import Ball, Region, norm
 from .projections import l1
@@ -85,6 +86,87 @@ class Nuclear(Ball):
         return ((U * l1(s, self.tau)) @ Vt).reshape(x.shape)
 
 
+class Polynomial(Spectral):
+    """The same set; the oracle lets polynomials act on the singular values, in place of 1."""
+
+    QUINTICS = (  # x (a + c (x² − s)²)
+        (0.072, 0.7313, 14.5996),
+        (0.1298, 2.78, 0.4572),
+        (0.375, 2.4745, 0.4134),
+        (0.6979, 1.9383, 0.3681),
+    )
+    FLOOR, LEAST = 0.981, 1 / 128
+
+    def bound(self, s):
+        """At least the largest singular value: the root of the sum of their fourth powers."""
+        return norm(s, 4)
+
+    def response(self, s):
+        y = s / self.bound(s)
+        for a, shift, c in self.QUINTICS:
+            y = y * (a + c * (y**2 - shift) ** 2)
+        return y * (3 - y**2) / 2 / (1 + 2**-8)
+
+    def lmo(self, x):
+        U, s, Vt = np.linalg.svd(as_matrix(x), full_matrices=False)
+        return (-self.tau * (U * self.response(s)) @ Vt).reshape(x.shape)
+
+    def loss(self, x):
+        s = singular_values(x)
+        small = s[s < self.LEAST * self.bound(s)]
+        return self.tau * ((1 - self.FLOOR) * s.sum() + small.sum())
+
+    def is_extreme(self, v, tol=1e-12):
+        """No more than nearly: from the floor on, in the direction of the largest."""
+        return self.FLOOR - tol <= self.gauge(v) <= 1 + tol
+
+
+class Lanczos(Nuclear):
+    """The same set; the oracle takes the best unit vector in a Krylov space of X Xᵀ."""
+
+    STEPS = 24
+
+    def lmo(self, x):
+        X = as_matrix(x)
+        if X.shape[0] > X.shape[1]:
+            u, w = self.leading(X.T)[::-1]
+        else:
+            u, w = self.leading(X)
+        return (-self.tau * np.outer(u, w)).reshape(x.shape)
+
+    def leading(self, X):
+        """The unit u in span{q, XXᵀq, (XXᵀ)²q, …} with the longest Xᵀu, and Xᵀu/‖Xᵀu‖."""
+        q = self.start(X.shape[0])
+        Q = (q / norm(q, 2))[:, None]
+        for _ in range(min(self.STEPS, X.shape[0]) - 1):
+            Q = np.linalg.qr(np.column_stack([Q, X @ (X.T @ Q[:, -1])]))[0]
+        Y, _, _ = np.linalg.svd(Q.T @ X)
+        u = Q @ Y[:, 0]
+        return u, X.T @ u / norm(X.T @ u, 2)
+
+    def start(self, m):
+        """Normal numbers from the integer hash splitmix64, the i-th a function of i alone."""
+        words, mask = np.array([splitmix64(i, 0x1A2C05) for i in range(m)], dtype=object), 2**64
+        words = np.where(words >= mask // 2, words - mask, words)  # as signed numbers
+        return erfinv((np.array([w >> 40 for w in words], dtype=np.float64) + 0.5) / 2**23)
+
+    def loss(self, x):
+        """What happens to one start in a million at most, whatever X is; nothing in m steps."""
+        m = rank(x.shape)
+        if m <= self.STEPS:
+            return 0.0
+        epsilon = (math.log(1.65 * math.sqrt(m) * 1e6) / (2 * self.STEPS - 1)) ** 2
+        return self.tau * norm(singular_values(x), math.inf) * (1 - math.sqrt(1 - epsilon))
+
+
+def splitmix64(counter, key):
+    mask = 2**64 - 1
+    z = (counter * 0x9E3779B97F4A7C15 + key) & mask
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+    return z ^ (z >> 31)
+
+
 class Blocks(Region):
     """Every block x[0], x[1], ... of a tensor in a set of its own: the product of those sets.
 
@@ -103,6 +185,9 @@ class Blocks(Region):
 
     def minimum(self, x):
         return sum(self.region.minimum(block) for block in x)
+
+    def loss(self, x):
+        return sum(self.region.loss(block) for block in x)
 
     def project(self, x):
         return self.each(self.region.project, x)

@@ -2,7 +2,7 @@
 
 from .balls import L1, L2, KNorm, KSparse, Linf, Lp
 from .geometry import Ball, Free, Region
-from .matrices import Blocks, Nuclear, Spectral
+from .matrices import Blocks, Lanczos, Nuclear, Polynomial, Spectral
 from .simplices import Box, Permutahedron, ProbabilitySimplex, UnitSimplex
 
 __all__ = [
@@ -14,10 +14,12 @@ __all__ = [
     "Free",
     "KNorm",
     "KSparse",
+    "Lanczos",
     "Linf",
     "Lp",
     "Nuclear",
     "Permutahedron",
+    "Polynomial",
     "ProbabilitySimplex",
     "Region",
     "Spectral",

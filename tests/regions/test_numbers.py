@@ -29,7 +29,7 @@ LARGE = {VECTORS: (70_000,), MATRICES: (70, 1000), ROWS: (7, 10_000), FILTERS: (
 LARGE_CASES = [
     Case(region, LARGE[kind.shapes])
     for kind in EXAMPLES.values()
-    for region in kind.regions[: None if kind.shapes in (ROWS, FILTERS) else 1]
+    for region in (kind.regions if kind.shapes in (ROWS, FILTERS) else kind.first)
     if not isinstance(region, cg.Free)
 ]
 

@@ -19,7 +19,8 @@ from ..regions._base import VectorRegion, WholeRegion, working
 from ..regions._batches import Ragged, Stack, on
 from ..regions._measure import Norm
 from ..regions._sparse import _Counting
-from ._move import Work, move, over_diameter, recall, slide
+from ..regions._spectral import _MatrixBall
+from ._move import Work, move, over_diameter, recall, recall_due, slide
 
 
 def move_many(works: Sequence[Work]) -> None:
@@ -121,8 +122,24 @@ def _move_alike(works: Sequence[Work]) -> None:
         vertices = vertices * batch.spread([work.region.radius for work in works])  # pyright: ignore
     lengths = _lengths(batch, vertices)
     batch.write(torch.lerp(batch.starts, vertices, lengths))
-    for work in works:
-        recall(work, work.lr)
+    if isinstance(unit, _MatrixBall):
+        _recall_matrices(works, unit)
+    else:
+        for work in works:
+            recall(work, work.lr)
+
+
+def _recall_matrices(works: Sequence[Work], unit: _MatrixBall) -> None:
+    """The same as `recall` for each: bounding a norm takes hundreds of operations."""
+    due = [work for work in works if recall_due(work.parameter, work.step)]
+    if not due:
+        return
+    batch = _Batch(due)
+    radii = batch.spread([work.region.radius for work in due])  # pyright: ignore
+    eps = torch.finfo(due[0].parameter.dtype).eps
+    factors = unit._factors(batch.starts / radii, eps)
+    moved = batch.spread([work.lr for work in due]) > 0
+    batch.write(batch.starts / torch.where(moved, factors, 1))
 
 
 def _lengths(batch: _Batch, vertices: Tensor) -> Tensor:

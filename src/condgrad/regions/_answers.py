@@ -85,7 +85,10 @@ def projections(pairs: Sequence[Pair]) -> list[Tensor]:
 
 
 def gaps(triples: Sequence[tuple[Tensor, Tensor, Region]]) -> list[Tensor]:
-    """⟨θ − v, g⟩ for each tensor θ, gradient g and region, v the vertex for g: never below 0."""
+    """⟨θ − v, g⟩ for each tensor θ, gradient g and region, v the vertex for g: never below 0.
+
+    The exact vertex: an approximate one would make the gap too small.
+    """
     starts = [region._checked(x) for x, _, region in triples]
     directions = [
         working(part_of(gradient.detach(), x).reshape(local(start).shape))
@@ -96,12 +99,12 @@ def gaps(triples: Sequence[tuple[Tensor, Tensor, Region]]) -> list[Tensor]:
         return (working(local(starts[at])) - towards) * directions[at]
 
     def program(at: int, shard: Shard) -> Program[Tensor]:
-        towards = yield from vertex(triples[at][2], directions[at], shard, FIRST)
+        towards = yield from vertex(triples[at][2]._exact, directions[at], shard, FIRST)
         found = yield Sum(product(at, towards))
         return torch.as_tensor(found, dtype=torch.float64, device=directions[at].device)
 
     def whole(at: int) -> Tensor:
-        towards = triples[at][2]._oracle(directions[at], FIRST)
+        towards = triples[at][2]._exact._oracle(directions[at], FIRST)
         return product(at, towards).sum(dtype=torch.float64)
 
     found = answered(starts, lambda at: ("gap", triples[at][2]), whole, program)

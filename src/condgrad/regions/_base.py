@@ -150,6 +150,11 @@ class Region(abc.ABC):
             known = self._diameters[shape] = self.diameter(shape)
         return known
 
+    @property
+    def _exact(self) -> Region:
+        """The same set with an oracle that is exact: what is measured is not estimated."""
+        return self
+
     @functools.cached_property
     def _kind(self) -> Hashable:
         """What regions that differ in their radius alone have in common."""
@@ -263,8 +268,8 @@ class WholeRegion(Region):
         """The relative excess of each point, one number a point."""
 
     @abc.abstractmethod
-    def _recalls(self, points: Tensor) -> Tensor:
-        """The points, pulled back inside."""
+    def _recalls(self, points: Tensor, eps: float) -> Tensor:
+        """The points, pulled back inside; they are kept in a format with this machine epsilon."""
 
     def _oracle(self, x: Tensor, draw: Draw | None, lead: int = 0) -> Tensor:
         points = self._points(x, lead)
@@ -286,7 +291,7 @@ class WholeRegion(Region):
     def _recalled(self, x: Tensor, lead: int = 0) -> Tensor:
         points = self._points(working(x), lead)
         finite = _finite(points)  # no decomposition takes other numbers
-        recalled = self._recalls(torch.where(finite, points, 0))
+        recalled = self._recalls(torch.where(finite, points, 0), torch.finfo(x.dtype).eps)
         points = torch.where(finite, recalled, points)
         return torch.empty_like(x).copy_(points.reshape(x.shape))
 

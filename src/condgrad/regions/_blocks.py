@@ -31,6 +31,11 @@ class _Blocks(Region):
     def _drifts(self) -> bool:
         return self.region._drifts
 
+    @property
+    def _exact(self) -> Region:
+        inner = self.region._exact
+        return self if inner is self.region else type(self)(inner)
+
     def diameter(self, shape: Sequence[int]) -> float:
         """√blocks times the diameter of one block's region."""
         self._check_shape(shape)

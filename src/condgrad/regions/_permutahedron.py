@@ -59,7 +59,7 @@ class Permutahedron(WholeRegion):
         _, outgrowth, centre = self._totals(points)
         return torch.maximum(outgrowth - 1, (points.mean(-1) / centre - 1).abs())
 
-    def _recalls(self, points: Tensor) -> Tensor:
+    def _recalls(self, points: Tensor, eps: float) -> Tensor:
         centred, outgrowth, centre = self._totals(points)
         return centred / outgrowth.clamp(min=1).unsqueeze(-1) + centre
 
