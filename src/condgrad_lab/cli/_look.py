@@ -99,7 +99,8 @@ def gathered(
         if scale in artifact.scales and (results := _results(artifact, arguments, scale)).records
     ]
     there = {artifact.name for artifact, _ in found}
-    return found, [artifact for artifact in chosen if artifact.name not in there]
+    able = [artifact for artifact in chosen if set(scales) & set(artifact.scales)]
+    return found, [artifact for artifact in able if artifact.name not in there]
 
 
 def show(arguments: argparse.Namespace) -> int:
