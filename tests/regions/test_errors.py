@@ -49,6 +49,25 @@ def test_an_order_that_is_no_number_is_named(value):
         cg.LpBall(value, 0.1)
 
 
+@pytest.mark.parametrize("region", WITH_RADIUS, ids=str)
+def test_numbers_of_numpy_are_numbers(region):
+    """And are told as Python's own, in print and in checkpoints."""
+    names = {"radius", "p", "k"} & {f.name for f in dataclasses.fields(region)}
+    plain = {name: getattr(region, name) for name in names}
+    for kind in (np.float64, np.float16):
+        made = dataclasses.replace(region, **{name: kind(value) for name, value in plain.items()})
+        rounded = {name: float(kind(value)) for name, value in plain.items()}
+        assert repr(made) == repr(dataclasses.replace(region, **rounded))
+
+
+@pytest.mark.parametrize("kind", [cg.KSparsePolytope, cg.KNormBall])
+def test_counts_of_numpy_are_counts(kind):
+    for k, same in ((np.int64(3), 3), ((np.int32(2), np.float64(0.5)), (2, 0.5))):
+        assert kind(k, np.int64(2)) == kind(same, 2.0)
+        assert repr(kind(k, np.int64(2))) == repr(kind(same, 2.0))
+    assert cg.Box(np.float32(-0.5), np.int8(3)) == cg.Box(-0.5, 3.0)
+
+
 @pytest.mark.parametrize("kind", [cg.KSparsePolytope, cg.KNormBall])
 def test_a_wrong_count_is_named(kind):
     for k in [0, -3, 0.0, -0.5, 1.5, math.nan, math.inf, (0, 0.5), (3, 0.0), (3, 1.5)]:

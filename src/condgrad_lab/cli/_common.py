@@ -48,7 +48,7 @@ def artifact_options(parser: argparse.ArgumentParser, *, all_by_default: bool = 
         help="such as figure-8, or all" + (" (all)" if all_by_default else ""),
     )
     parser.add_argument(
-        "--scale", default="paper", help="smoke, small, short or paper (paper), see the artifact"
+        "--scale", default="paper", help="smoke, small (figures), short (tables) or paper (paper)"
     )
     parser.add_argument(
         "--seeds", type=seeds, metavar="N", help="5: the first five; 3-7 or 0,2,9: these"
