@@ -55,6 +55,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train what is missing of the artifacts, then show them."""
+    began = time.time()
     from condgrad_lab.train import expected, joined
 
     artifacts = _common.chosen(arguments)
@@ -65,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"torchrun --nproc-per-node {ranks} -m condgrad_lab run …"
         )
     with joined("cuda" if any(run.device == "cuda" for run in runs) else "cpu") as team:
+        arguments.deadline = arguments.minutes and began + 60 * arguments.minutes
         return _run(artifacts, runs, arguments, team)
 
 
@@ -161,10 +163,8 @@ def _train(plan: Plan, jobs: int, arguments: argparse.Namespace, team: Team) -> 
             if event.kind not in ("begin", "epoch"):
                 ends.append(event)
 
-        minutes = arguments.minutes
-        deadline = None if minutes is None else time.time() + 60 * minutes
         speed = Speed(**dict.fromkeys(arguments.without, False), workers=arguments.workers)
-        settings = queue.Settings(arguments.out, deadline, speed, team)
+        settings = queue.Settings(arguments.out, arguments.deadline, speed, team)
         queue.execute(plan.left, settings, jobs=jobs, listen=listen)
     return ends
 

@@ -18,7 +18,7 @@ from condgrad_lab.train._speed import autocast
 from condgrad_lab.train._team import ALONE, Team
 
 CHUNK = 250  # samples at a time, where that changes rounding alone; few enough for the caches
-_MANY = 1000  # of them on an accelerator, where no gradient is asked for
+_MANY = {True: 500, False: 1000}  # on an accelerator, with a gradient and without
 SAMPLED = 5000  # samples of the "sampled-gap"
 Numbers = dict[str, float | int]
 
@@ -54,7 +54,7 @@ def averages(
     count = len(samples if draws is None else draws)
     total = torch.zeros((), dtype=torch.float64, device=samples.device)
     right = torch.zeros(len(kinds(run)), dtype=torch.int64, device=samples.device)
-    size = CHUNK if gradient or samples.device.type == "cpu" else _MANY
+    size = CHUNK if samples.device.type == "cpu" else _MANY[gradient]
     if gradient:
         model.zero_grad()
     with torch.set_grad_enabled(gradient), _evaluating(model):
@@ -77,12 +77,14 @@ def sampled(samples: Source) -> Draws:
     return Draws(order[:SAMPLED].sort().values)
 
 
-def constraints(optimizer: torch.optim.Optimizer, gap: str | None) -> Numbers:
-    """The largest violation and, under the name `gap`, that at the gradients at hand."""
-    numbers: Numbers = {"violation": cg.violation(optimizer).item()}
-    if gap is not None:
-        numbers[gap] = cg.fw_gap(optimizer).item()
-    return numbers
+def violation(optimizer: torch.optim.Optimizer) -> float:
+    """The largest violation of a region by its parameter."""
+    return cg.violation(optimizer).item()
+
+
+def gap(optimizer: torch.optim.Optimizer) -> float:
+    """The Frank-Wolfe gap at the gradients that the parameters hold."""
+    return cg.fw_gap(optimizer).item()
 
 
 def sparse(model: nn.Module, samples: Source, run: Run, initial: Mapping[str, Tensor]) -> Numbers:

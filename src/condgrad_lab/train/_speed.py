@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from condgrad_lab.models import InputKind, architecture
 from condgrad_lab.spec import Run
-
-NAMES = ("compile", "capture", "fused")
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,11 @@ class Speed:
     def on(self, run: Run) -> Speed:
         """The same with everything settled for this run."""
         cuda = run.device == "cuda"
-        unsaid = {name: cuda for name in NAMES if getattr(self, name) is None}
-        return replace(self, **unsaid)  # type: ignore[arg-type]
+        # A small network is bound by launches, which a graph takes care of: no need to compile it.
+        deep = cuda and architecture(run.model).input_kind is InputKind.COLOR
+        wanted = {"compile": deep, "capture": cuda, "fused": cuda}
+        unsaid = {name: value for name, value in wanted.items() if getattr(self, name) is None}
+        return replace(self, **unsaid)
 
 
 def autocast(run: Run) -> AbstractContextManager[object]:

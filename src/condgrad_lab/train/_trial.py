@@ -75,16 +75,18 @@ class Trial:
     def measure(self) -> Row:
         """The numbers that the run asks for, at the present parameters."""
         wanted, gap = self.run.measure, "gap" in self.run.measure
-        row: Row = {}
+        optimizer, row = self.parts.optimizer, Row()
         if gap or "train" in wanted:
             averages = self._averages(self.train, gradient=gap)
             row |= _measure.prefixed("train", averages) if "train" in wanted else {}
         row |= _measure.prefixed("test", self._averages(self.test))
         if self.run.rules:
-            row |= _measure.constraints(self.parts.optimizer, "gap" if gap else None)
+            row["violation"] = _measure.violation(optimizer)
+        if gap:
+            row["gap"] = _measure.gap(optimizer)
         if "sampled-gap" in wanted:
             self._averages(self.train, draws=_measure.sampled(self.train), gradient=True)
-            row |= _measure.constraints(self.parts.optimizer, "sampled_gap")
+            row["sampled_gap"] = _measure.gap(optimizer)
         if "active" in wanted:
             row |= _measure.sparse(self.parts.model, self.test, self.run, self.parts.initial)
         return row
