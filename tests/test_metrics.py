@@ -178,6 +178,23 @@ def test_the_gradients_at_hand_come_back_after_a_failure():
     assert all(p.grad is old for p, old in zip(parameters(groups), kept, strict=True))
 
 
+def test_sparse_gradients_are_refused_by_name():
+    groups = mixture()
+    at_hand(groups)
+    kept = [p.grad for p in parameters(groups)]
+    kept[0] = parameters(groups)[0].grad = kept[0].to_sparse()
+    text = r"layout torch.sparse_coo was found: the gap needs dense gradients .* sparse=False"
+    with pytest.raises(TypeError, match=text):
+        cg.fw_gap(cg.SFW(groups))
+
+    def closure():
+        for p, grad in zip(parameters(groups), kept, strict=True):
+            p.grad = grad
+
+    with pytest.raises(TypeError, match=text):
+        cg.fw_gap(cg.SFW(groups), [(closure, 1)])
+
+
 def test_no_gradients_are_no_proof_of_optimality():
     optimizer = cg.SFW(mixture())
     for per_parameter in (False, True):

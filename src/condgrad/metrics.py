@@ -44,6 +44,11 @@ def fw_gap(
     _check_one_sided([(name, parameter) for name, parameter, _ in bound], gradients)
     if not gradients:
         raise ValueError("no parameter has a gradient: run backward first, or give `batches`")
+    if sparse := {g.layout for g in gradients.values()} - {torch.strided}:
+        raise TypeError(
+            f"a gradient of layout {sparse.pop()} was found: the gap needs dense gradients (for an "
+            "embedding: sparse=False)"
+        )
     signs = {p: -1 if group.get("maximize") else 1 for group in groups for p in group["params"]}
     found = [
         (name, (parameter, signs[parameter] * gradients[parameter], region))
