@@ -79,6 +79,13 @@ def test_a_start_at_zero_counts_as_one_unless_told():
     assert cg.sized(cg.L2Ball, width=3, at_zero=0.1).region_for(zero + 1) != cg.L2Ball(3.0)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_a_start_of_any_size_is_measured(scale):
+    """The squares of its entries are beyond what float32 holds."""
+    x = torch.full((3, 4), scale)
+    assert cg.sized(cg.L2Ball, width=3).region_for(x).radius == pytest.approx(3 * 12**0.5 * scale)
+
+
 def test_rules_are_values():
     assert cg.sized(cg.LpBall, width=3, p=5) == cg.sized(cg.LpBall, width=3, p=5)
     assert cg.sized(cg.LpBall, width=3, p=5) != cg.sized(cg.LpBall, width=3, p=4)

@@ -13,6 +13,7 @@ from torch import Tensor
 from .regions import Region
 from .regions._answers import norm_of
 from .regions._base import positive
+from .regions._measure import Dense, Norm, safe_range
 from .regions._shards import is_sharded
 
 _EXACT_BELOW = 300  # Γ overflows a double near 171, that is at n = 340
@@ -62,7 +63,10 @@ class Sized:
         if is_sharded(parameter):
             norm = float(norm_of(parameter, wide))
         else:
-            norm = float(torch.linalg.vector_norm(parameter.detach(), dtype=wide))
+            x = parameter.detach().to(wide).reshape(-1)
+            norm, (low, high) = float(torch.linalg.vector_norm(x)), safe_range(wide)
+            if not low < norm < high:
+                norm = float(Dense(x, 0, None).answer(Norm(x)))
         return norm if norm > 0 else self.at_zero
 
 
