@@ -20,6 +20,7 @@ def _values(count):
         "harmonic": 1 / i,
         "two leading": torch.where(i <= 2, 1.0, 0.3),
         "nearly two leading": torch.where(first, 1.0, torch.where(i == 2, 0.999, 0.3)),
+        "two close and no more": torch.where(first, 1.0, torch.where(i == 2, 0.95, 0.0)),
         "half": torch.where(i <= (count + 1) // 2, 1.0, 0.0),
         "one": torch.where(first, 1.0, 0.0),
         "two levels": torch.where(i <= (count + 1) // 2, 1.0, 0.01),

@@ -36,6 +36,11 @@ BLOCKS = (
     (cg.PerFilter(cg.LpBall(3.0, 0.1)), (8, 3, 3, 3)),
     (cg.PerFilter(cg.L2Ball(0.1)), (3, 2, 5)),
 )
+MATRICES = (
+    (cg.SpectralBall(0.7, method="polynomial"), cg.SpectralBall(0.7)),
+    (cg.NuclearBall(3.0, method="lanczos"), cg.NuclearBall(3.0)),
+)
+"""By a fast method, and exactly."""
 CHECKS: dict[str, Callable[[], None]] = {}
 
 
@@ -245,6 +250,101 @@ def a_step_goes_to_where_its_parameters_are():
         p.grad, q.grad = (normal((5000,), 1).to(f"cuda:{n}") for n in range(2))
         optimizer.step()
         assert torch.equal(p.cpu(), q.cpu())
+
+
+def hard_matrices(rows, columns):
+    """Random, of low rank, badly conditioned, and such that all entries round alike."""
+    x, y = normal((rows, columns), 0), torch.zeros(rows, columns)
+    y.diagonal().copy_(torch.linspace(0, 1, min(rows, columns)))
+    left, values, right = torch.linalg.svd(x, full_matrices=False)
+    decay = (left * torch.arange(1.0, len(values) + 1) ** -1.5) @ right
+    flat = torch.full((rows, columns), 0.7)
+    low = normal((rows, 2), 1) @ normal((2, columns), 2)
+    return torch.stack([x, y, decay, flat, low, x.abs(), left @ right, x.sign(), 0 * x])
+
+
+@check
+def matrix_vertices_are_inside_and_nearly_the_best():
+    for fast, exact in MATRICES:
+        for shape in ((1, 7), (33, 20), (300, 500)):
+            for dtype in (torch.float64, torch.float32, torch.bfloat16):
+                x = hard_matrices(*shape).to(dtype)
+                found = cg.PerFilter(fast).lmo(x.cuda()).cpu().double()
+                grown = exact.violation(cg.PerFilter(fast).lmo(x.cuda().float())[0].cpu().double())
+                assert grown <= 1e-6, f"{fast} {shape} {dtype}: outside by {grown}"
+                for each, v in zip(x.double(), found, strict=True):
+                    best = -float((each * exact.lmo(each)).sum())
+                    values = torch.linalg.svdvals(each)
+                    small = values[values < values.norm(4) / 128].sum() * fast.radius
+                    share = 0.019 if dtype is torch.float64 else 0.04
+                    stated = share * best + float(small) * isinstance(fast, cg.SpectralBall)
+                    missed = best + float((each * v).sum())
+                    coarse = 4 * torch.finfo(dtype).eps * best
+                    assert missed <= stated + coarse, f"{fast} {shape} {dtype}: {missed / best:.3g}"
+
+
+@check
+def no_matrix_step_waits_for_the_device():
+    shapes = ((64, 96), (64, 96), (96, 33), (8, 3, 3, 3))
+    for rate in (0.05, torch.tensor(0.05, device="cuda")):
+        for dtype in (torch.float32, torch.bfloat16):
+            groups = []
+            for fast, exact in MATRICES:
+                for i, shape in enumerate(shapes):
+                    p = exact.project(normal(shape, i)).to("cuda", dtype)
+                    region = cg.PerFilter(fast) if i == 3 else fast
+                    groups.append({"params": [p.mul_(0.5 if i == 3 else 1.0)], "region": region})
+            optimizer = cg.SFW(groups, lr=rate, rescale=None)
+            for t in range(40):
+                for group in groups:
+                    for p in group["params"]:
+                        p.grad = torch.randn_like(p) if t % 9 else torch.zeros_like(p)
+                torch.cuda.set_sync_debug_mode("error" if t > 0 else "default")
+                try:
+                    optimizer.step()
+                finally:
+                    torch.cuda.set_sync_debug_mode("default")
+            slack = 32 * torch.finfo(dtype).eps
+            for group in groups:
+                excess = group["region"].violation(group["params"][0].cpu().double())
+                assert excess <= slack, f"{group['region']}: {excess}"
+
+
+@check
+def a_captured_matrix_step_is_that_outside_of_a_graph():
+    def made():
+        rate = torch.tensor(0.05, device="cuda")
+        params = [(0.1 * normal((40, 24), i)).cuda() for i in range(4)]
+        pairs = zip(params, (MATRICES[i % 2][0] for i in range(4)), strict=True)
+        groups = [{"params": [p], "region": region} for p, region in pairs]
+        cg.make_feasible(groups)
+        for i, p in enumerate(params):
+            p.grad = normal(p.shape, 10 + i).cuda()
+        return params, rate, cg.SFW(groups, lr=rate, rescale=None)
+
+    plain, plain_rate, first = made()
+    params, rate, second = made()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            second.step()
+    torch.cuda.current_stream().wait_stream(side)
+    for _ in range(3):
+        first.step()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        second.step()
+    for t in range(20):
+        for i, (p, q) in enumerate(zip(params, plain, strict=True)):
+            p.grad.copy_(normal(p.shape, 100 * t + i))
+            q.grad.copy_(p.grad)
+        rate.fill_(0.05 / (1 + t))
+        plain_rate.fill_(0.05 / (1 + t))
+        graph.replay()
+        first.step()
+    for p, q in zip(params, plain, strict=True):
+        assert float((p - q).norm() / q.norm()) < 1e-2, "apart by more than roundings in bfloat16"
 
 
 @check

@@ -18,7 +18,13 @@ SPLITTING = [
 ROWS = [cg.PerRow(cg.KSparsePolytope(0.3, 0.1)), cg.PerRow(cg.Permutahedron(0.3))]
 """These split where rows are whole."""
 SPARSE = [cg.KSparsePolytope(0.3, 0.1), cg.KNormBall(0.3, 0.1), *SPLITTING[:2]]
-WHOLE = [cg.SpectralBall(0.1), cg.NuclearBall(0.1), cg.Permutahedron(0.1), cg.L2Ball(0.7)]
+WHOLE = [
+    cg.SpectralBall(0.1),
+    cg.SpectralBall(0.1, method="polynomial"),
+    cg.NuclearBall(0.1, method="lanczos"),
+    cg.Permutahedron(0.1),
+    cg.L2Ball(0.7),
+]
 STEPS = 4
 """The third one pulls parameters back inside."""
 

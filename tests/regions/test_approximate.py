@@ -87,8 +87,10 @@ def test_bfloat16_stays_inside_and_loses_as_little(shape):
         assert v.dtype is torch.float32
         assert outgrown(v, "spectral") <= 1, name
         best = -slow.minimum(array(x))
-        assert best - dot(x, v) <= slow.loss(array(x)) + 1e-3 * best, name
+        beside = (_polar.FLOOR - _polar.COARSE) * best
+        assert best - dot(x, v) <= slow.loss(array(x)) + beside, name
         if name == "normal":  # only the way there is coarse
+            assert best - dot(x, v) <= 0.01 * best
             assert not torch.equal(v, v.bfloat16().float())
 
 
@@ -101,6 +103,7 @@ def test_every_rounding_of_a_row_stays_inside_in_bfloat16():
 
 
 def test_a_batch_is_answered_matrix_by_matrix():
+    """Alike in their values: which of nearly tied vectors it is, rounding decides."""
     x = torch.stack(list(spectra.matrices(17, 17).values()))
     x[3] = torch.nan
     x[5, 2, 2] = torch.inf
@@ -108,8 +111,11 @@ def test_a_batch_is_answered_matrix_by_matrix():
         found = cg.PerFilter(region).lmo(x, generator=generator(0))
         for place, (one, many) in enumerate(zip(x, found, strict=True)):
             alone = region.lmo(one, generator=generator(0))
-            assert torch.allclose(many, alone, rtol=1e-9, atol=1e-9 * region.radius, equal_nan=True)
-            assert bool(many.isfinite().all()) == (place not in (3, 5))
+            if place in (3, 5):
+                assert not many.isfinite().any()
+                assert not alone.isfinite().any()
+            else:
+                assert dot(one, many) == pytest.approx(dot(one, alone), rel=1e-9)
 
 
 def test_a_zero_matrix_draws_a_reflection():

@@ -94,8 +94,10 @@ def recall_point(parameter: Tensor, region: Region, step: Tensor, length: float 
 
 
 def recall_due(parameter: Tensor, step: Tensor) -> bool:
-    """Whether it is time to pull back; always, where asking would cost a wait."""
+    """Whether it is time to pull back; always, where asking would cost a wait, or be done once."""
     if step.device.type != "cpu":
+        return True
+    if parameter.is_cuda and torch.cuda.is_current_stream_capturing():
         return True
     return parameter.element_size() < 4 or int(step) % RECALL_EVERY == 0
 

@@ -92,14 +92,20 @@ class _Batch:
     def spread(self, numbers: Sequence[float | Tensor]) -> Tensor:
         """One number a parameter, broadcastable against the entries."""
         dtype = self.directions.dtype
-        if any(isinstance(number, Tensor) for number in numbers):
-            every = [torch.as_tensor(n, dtype=dtype, device=self.device) for n in numbers]
-            column = torch.stack([number.reshape(()) for number in every])
+        if any(isinstance(number, Tensor) and not number.is_cpu for number in numbers):
+            column = torch.stack([self._number(number) for number in numbers])
         else:
-            column = on(self.device, torch.tensor(numbers, dtype=dtype))
+            column = on(self.device, torch.tensor([float(n) for n in numbers], dtype=dtype))
         if isinstance(self.piece, Ragged):
             return self.piece.spread(column)
         return column.view((-1,) + (1,) * (self.directions.ndim - 1))
+
+    def _number(self, number: float | Tensor) -> Tensor:
+        """One number on the device; one that is there is not waited for."""
+        dtype = self.directions.dtype
+        if isinstance(number, Tensor) and not number.is_cpu:
+            return number.to(self.device, dtype).reshape(())
+        return torch.full((), float(number), dtype=dtype, device=self.device)
 
     def norm(self, x: Tensor) -> Tensor:
         """The norm of each parameter's entries."""

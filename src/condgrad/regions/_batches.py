@@ -25,7 +25,7 @@ class Stack(Dense):
 
     def _key(self, like: Tensor) -> Tensor:
         assert self._draws is not None
-        return keys(self._draws, like.device).view((-1,) + (1,) * (like.ndim - 1))
+        return on(like.device, keys(self._draws)).view((-1,) + (1,) * (like.ndim - 1))
 
     def _points(self, like: Tensor) -> Tensor:
         return torch.zeros((), dtype=torch.int64, device=like.device)
@@ -85,7 +85,7 @@ class Ragged(Piece):
 
     def _key(self, like: Tensor) -> Tensor:
         assert self._draws is not None
-        return self.spread(keys(self._draws, like.device))
+        return self.spread(on(like.device, keys(self._draws)))
 
     def _points(self, like: Tensor) -> Tensor:
         return torch.zeros((), dtype=torch.int64, device=like.device)
@@ -93,6 +93,12 @@ class Ragged(Piece):
 
 def on(device: torch.device, numbers: Tensor) -> Tensor:
     """A small tensor of the host on a device, without waiting for it."""
-    if device.type == "cuda":
+    if device.type == "cuda" and numbers.is_cpu:
+        if torch.cuda.is_current_stream_capturing():
+            # A graph would read the host's memory again, whoever has it by then.
+            dtype = numbers.dtype
+            return torch.stack(
+                [torch.full((), n, dtype=dtype, device=device) for n in numbers.tolist()]
+            )
         numbers = numbers.pin_memory()
     return numbers.to(device, non_blocking=True)

@@ -6,8 +6,9 @@ lies in [0, 1), on [LEAST, 1] in [FLOOR, 1). So for the linear problem over the 
 
     Σ σ (1 − f(σ/c)) ≤ (1 − FLOOR) Σ σ + Σ {σ : σ < c LEAST}
 
-is all that is lost of Σ σ. It takes fourteen products of matrices, on the shorter side of X, in any
-format: the bounds hold with the rounding of bfloat16.
+is all that is lost of Σ σ. It takes fourteen products of matrices, on the shorter side. With the
+rounding of bfloat16 nothing is beyond 1 either, and COARSE takes the place of FLOOR: in matrices of
+rank two, 3 % of Σ σ have been seen lost, mostly it is as little as without rounding.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ sizes, which are at most 1 and 0.4.
 
 LEAST = 1 / 128
 FLOOR = 0.981
+COARSE = 0.96
 
 
 def polar(x: Tensor, size: float = 1.0) -> Tensor:

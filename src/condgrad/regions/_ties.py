@@ -73,10 +73,10 @@ class Draw:
         return _folded([_word([word]) for word in self.words])[0].to(device)
 
 
-def keys(draws: list[Draw], device: torch.device) -> Tensor:
-    """The keys of several draws with the same kinds of words, a vector on `device`."""
+def keys(draws: list[Draw]) -> Tensor:
+    """The keys of several draws with the same kinds of words, a vector where the last words are."""
     words = zip(*(draw.words for draw in draws), strict=True)
-    return _folded([_word(list(word)) for word in words]).to(device, non_blocking=True)
+    return _folded([_word(list(word)) for word in words])
 
 
 def _word(column: list[Tensor | int]) -> Tensor:
