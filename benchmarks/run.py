@@ -67,10 +67,19 @@ class Run:
             work()
         except Exception as error:
             traceback.print_exc()
-            self.troubles.append(f"{name}: {type(error).__name__}: {str(error)[:300]}")
-            if self.device == "cuda":
-                torch.cuda.empty_cache()
+            self.troubled(name, error)
         self.save()
+
+    def troubled(self, name: str, error: Exception) -> None:
+        """Note a failure. After some a device answers nothing any more, and all is over."""
+        self.troubles.append(f"{name}: {type(error).__name__}: {str(error)[:300]}")
+        if self.device == "cuda" and self._seconds > 0:
+            try:
+                torch.cuda.synchronize()
+                torch.cuda.empty_cache()
+            except RuntimeError as lost:
+                self._seconds = 0.0
+                self.troubles.append(f"the device answers no more: {str(lost)[:200]}")
 
     def save(self) -> None:
         """Write down what is known."""
@@ -201,6 +210,8 @@ def checked(run: Run) -> None:
 
     found = run.report["checks"] = {}
     for name, check in checks.CHECKS.items():
+        if run.left() < 0:
+            return
         began = time.monotonic()
         try:
             check()
@@ -208,7 +219,7 @@ def checked(run: Run) -> None:
         except Exception as error:
             traceback.print_exc()
             found[name] = f"{type(error).__name__}: {error}"[:500]
-            run.troubles.append(f"{name}: {found[name]}")
+            run.troubled(name, error)
         seconds = time.monotonic() - began
         print(f"  {seconds:6.1f} s  {name}: {found[name][:200]}", flush=True)
         run.save()
@@ -220,6 +231,8 @@ def on_device(run: Run, models: tuple[str, ...], given: argparse.Namespace) -> N
     if not given.skip_checks:
         run.stage("compiling ahead", lambda: compiled_ahead(run))
         run.stage("checks", lambda: checked(run))
+    if run.left() < 0:
+        return
     speed = copied(0, "cuda")
     run.report["copy_bytes_per_second"] = speed
     print(f"a copy moves {speed / 1e12:.2f} TB/s")

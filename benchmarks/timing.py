@@ -16,6 +16,8 @@ POOL = 16
 """Sets of gradients that take turns: with one alone every iterate would soon lie at a vertex."""
 TURN = 0.05
 """The seconds after which a contender on a device passes its turn on."""
+SLOW = 2.0
+"""The seconds a step on a device may take and be repeated."""
 FEWEST = 3
 """The rounds that are run even where time is short."""
 
@@ -54,11 +56,19 @@ class Runner:
         self.memory = 0
 
     def warm(self, pool: list[list[Tensor]], steps: int) -> None:
-        """Step until everything is compiled; settle how many steps make a turn."""
+        """Step until everything is compiled; settle how many steps make a turn.
+
+        Whoever takes seconds for a step on a device has had all its turns with the second one.
+        """
         self._steps = steps
         if self._device == "cuda":
-            self.round(pool, 2)
-            self.round(pool, 2)
+            self.round(pool, 1)
+            began = time.monotonic()
+            self.round(pool, 1)  # one more, before it
+            if time.monotonic() - began > 2 * SLOW:
+                del self._walls[0], self._processors[0]
+                self._steps = 0
+                return
             self._steps = max(1, min(steps, int(TURN * 1e6 / min(self._walls))))
         self.turn(pool)
         self._walls.clear()
@@ -66,7 +76,8 @@ class Runner:
 
     def turn(self, pool: list[list[Tensor]]) -> None:
         """Time as many steps as make a turn."""
-        self.round(pool, self._steps)
+        if self._steps:
+            self.round(pool, self._steps)
 
     def round(self, pool: list[list[Tensor]], steps: int) -> None:
         """Time some steps, each with the next set of gradients.
