@@ -178,9 +178,10 @@ def mutants() -> list[Mutant]:
         moves,
         optimizers,
         regions,
+        sharded,
     )
 
-    tables = (regions, matrices, foundations, optimizers, moves, kernels, host, around)
+    tables = (regions, matrices, foundations, optimizers, moves, kernels, host, sharded, around)
     return [mutant for table in tables for mutant in table.MUTANTS]
 
 

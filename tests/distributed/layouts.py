@@ -37,6 +37,7 @@ REGIONS = {
     cg.Box(-0.1, 0.3): VECTORS,
     cg.SpectralBall(0.1): MATRICES,
     cg.SpectralBall(0.1, method="polynomial"): MATRICES,
+    cg.SpectralBall(0.7): MATRICES,
     cg.NuclearBall(0.1): MATRICES,
     cg.NuclearBall(0.1, method="lanczos"): MATRICES,
     cg.PerRow(cg.L1Ball(0.1)): MATRICES,

@@ -71,10 +71,11 @@ def laid_out(regions, depth, layout, dtype):
     return stack, [nn.Parameter(placed(p.detach(), layout)) for p in stack.parameters()]
 
 
-def of(regions, depth, layout, steps, dtype="float64", ties=False, rescale="gradient"):
+def of(regions, depth, layout, steps, dtype="float64", ties=False, rescale="gradient", idle=()):
     """The messages of each step but the first, in which the ranks agree on what they step over.
 
-    After it the counters are turned on, so that the third step pulls back inside.
+    After it the counters are turned on, so that the third step pulls back inside. Those of the
+    regions that are `idle` have no gradient.
     """
     dtype = getattr(torch, dtype)
     stack, params = laid_out(regions, depth, layout, dtype)
@@ -88,7 +89,7 @@ def of(regions, depth, layout, steps, dtype="float64", ties=False, rescale="grad
                 gradient = gradient.round() if t % 3 == 1 else torch.zeros_like(gradient)
             if isinstance(p, DTensor):
                 gradient = _like(gradient, p)
-            p.grad = gradient
+            p.grad = None if stack.regions[place] in idle else gradient
         with Heard() as heard:
             optimizer.step()
         found.append(heard.messages)
@@ -127,12 +128,13 @@ def decomposed(shapes):
 
 def groups(layout, count):
     """How many process groups a step over parameters on so many meshes adds; and which it holds."""
-    params = [nn.Parameter(placed(normal(SHAPE, place), layout)) for place in range(count)]
-    for place, p in enumerate(params[1:]):  # as engines do, which make a mesh for every parameter
-        mesh = DeviceMesh("cpu", p.device_mesh.mesh, mesh_dim_names=p.device_mesh.mesh_dim_names)
-        part = p.detach().to_local()
-        like = {"shape": p.shape, "stride": p.stride()}
-        params[place + 1] = nn.Parameter(DTensor.from_local(part, mesh, p.placements, **like))
+    params = []
+    for place in range(count):  # of other shapes, or torch takes the mesh of the first
+        x = placed(normal((SHAPE[0] + place, SHAPE[1]), place), layout)
+        mesh = DeviceMesh("cpu", x.device_mesh.mesh, mesh_dim_names=x.device_mesh.mesh_dim_names)
+        like = {"shape": x.shape, "stride": x.stride()}
+        params.append(nn.Parameter(DTensor.from_local(x.to_local(), mesh, x.placements, **like)))
+    assert len({id(p.device_mesh) for p in params}) == count
     known = dict(dist.distributed_c10d._world.pg_map)
     before = {id(group): sys.getrefcount(group) for group in known}
     optimizer = cg.SFW(params, cg.L2Ball(100.0))
@@ -142,3 +144,24 @@ def groups(layout, count):
     cg.fw_gap(optimizer)
     held = [group for group in known if sys.getrefcount(group) != before[id(group)]]
     return len(dist.distributed_c10d._world.pg_map) - len(known), [str(each) for each in held]
+
+
+def exchanged(shapes):
+    """The bytes that this rank sends to others while matrices are whole, in a step."""
+    params = [nn.Parameter(placed(torch.zeros(shape), "four")) for shape in shapes]
+    optimizer = cg.SFW(params, cg.SpectralBall(0.3))
+    for place, p in enumerate(params):
+        p.grad = _like(normal(p.shape, place, dtype=torch.float32), p)
+    total, me, swapped = 0, dist.get_rank(), dist.all_to_all_single
+
+    def counted(arrived, carried, incoming, outgoing, **settings):
+        nonlocal total
+        total += carried.element_size() * (sum(outgoing) - outgoing[me])
+        return swapped(arrived, carried, incoming, outgoing, **settings)
+
+    dist.all_to_all_single = counted
+    try:
+        optimizer.step()
+    finally:
+        dist.all_to_all_single = swapped
+    return total

@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from multiprocessing.connection import Listener
+import time
+from multiprocessing.connection import Listener, wait
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -86,28 +87,38 @@ class Team:
 
     def ask(self, question, *args):
         """What each rank answers: `question` is a function that they can import."""
-        answers, failures = self.outcomes(question, *args)
+        answers, failures = self.outcomes(question, *args, patient=False)
         if failures:
             self.close()
             raise Lost("\n".join(f"rank {rank}: {failure}" for rank, failure in failures.items()))
         return answers
 
-    def outcomes(self, question, *args):
-        """What the ranks answer, None for those that fail; and how those failed, by rank."""
+    def outcomes(self, question, *args, patient=True):
+        """What the ranks answer, None for those that fail; and how those failed, by rank.
+
+        Without patience the first failure ends it: the others may wait for that rank for long.
+        """
         for connection in self._connections:
             with contextlib.suppress(OSError):
                 connection.send((question, args))
-        answers, failures = [], {}
-        for rank, connection in enumerate(self._connections):
-            fine, answer = False, "no answer in time"
-            try:
-                if connection.poll(LIMIT):
+        answers, failures = [None] * len(self._connections), {}
+        waiting = {connection: rank for rank, connection in enumerate(self._connections)}
+        deadline = time.monotonic() + LIMIT
+        while waiting and (patient or not failures):
+            ready = wait(list(waiting), deadline - time.monotonic())
+            if not ready:
+                failures |= dict.fromkeys(waiting.values(), "no answer in time")
+                break
+            for connection in ready:
+                rank = waiting.pop(connection)
+                try:
                     fine, answer = connection.recv()
-            except (EOFError, OSError):
-                answer = "died"
-            answers.append(answer if fine else None)
-            if not fine:
-                failures[rank] = answer
+                except (EOFError, OSError):
+                    fine, answer = False, "died"
+                if fine:
+                    answers[rank] = answer
+                else:
+                    failures[rank] = answer
         return answers, failures
 
     def close(self):

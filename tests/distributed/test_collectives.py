@@ -80,6 +80,17 @@ def test_work_on_whole_points_is_shared_out(four):
     assert sum(four.ask(messages.decomposed, [(5, 3)])) == 1
 
 
+def test_who_has_no_gradient_is_asked_once(four):
+    """Whether that is so everywhere; and then takes part in nothing."""
+    idle = (cg.KSparsePolytope(0.3, 0.1), cg.SpectralBall(0.1))
+    regions = [cg.L2Ball(0.7), *idle]
+    for steps in four.ask(
+        messages.of, regions, 2, "four", STEPS, "float64", False, "gradient", idle
+    ):
+        assert [len(step["all_reduce"]) for step in steps] == [2, 3, 2]
+        assert all(set(step) == {"all_reduce"} for step in steps)
+
+
 def test_entries_alone_need_nobody(four):
     """A hypercube without rescaling by the gradient: nothing to ask."""
     for steps in four.ask(
