@@ -39,16 +39,26 @@ class Whole(NamedTuple):
     job: Job
 
 
-class _Block(NamedTuple):
+Window = tuple[Line, tuple[Line, ...], tuple[int, ...]]
+
+
+class _Block:
     """Rows of a tensor, and the place of the rank that is to have them whole."""
 
-    question: Whole
-    owner: int
-    first: int
-    last: int
+    def __init__(self, question: Whole, owner: int, first: int, last: int) -> None:
+        self.question = question
+        self.owner = owner
+        self.first = first
+        self.last = last
+        self._windows: dict[int, Window] = {}
 
-    def window(self, place: int) -> tuple[Line, tuple[Line, ...], tuple[int, ...]]:
+    def window(self, place: int) -> Window:
         """What the rank at this place has of the block: its own rows, where they go, the shape."""
+        if place not in self._windows:
+            self._windows[place] = self._seen_from(place)
+        return self._windows[place]
+
+    def _seen_from(self, place: int) -> Window:
         rows, *others = self.question.shard.lines(place)
         here: Line
         there: Line
