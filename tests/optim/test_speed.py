@@ -25,7 +25,10 @@ MOST = {
     "Linf diameter": 103,
     "Linf gradient": 105,
 }
-"""Operations of one step on the six tensors of the 784-64-64-10 network; SGD's as the measure."""
+"""Operations of one step on the six tensors of the 784-64-64-10 network; SGD's as the measure.
+
+Of the loops whose steps are made of torch's operations: a fused one is a single call.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +63,7 @@ def operations(epoch, name, model):
 
 
 def test_every_loop_of_the_benchmark_has_a_limit(epoch):
-    assert set(MOST) == set(epoch.LOOPS)
+    assert set(MOST) == {name for name in epoch.LOOPS if "fused" not in name}
 
 
 @pytest.mark.parametrize("name", MOST)
