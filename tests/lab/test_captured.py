@@ -143,6 +143,20 @@ def test_kernels_of_the_optimizer_are_recorded_with_the_step(name, tmp_path, mon
         assert steps.parts.optimizer.param_groups[0]["lr"].dtype == torch.float32
 
 
+def test_a_rate_that_lies_in_a_tensor_is_a_number_in_checkpoints(recorded, monkeypatch):
+    monkeypatch.setattr("condgrad_lab.train._build.Parts.fused", True)
+    first, second = (Trial(SFW, load(SFW.data)) for _ in range(2))
+    first.train_epoch()
+    state = first.state_dict()
+    assert [group["lr"] for group in state["optimizer"]["param_groups"]] == [
+        first.parts.schedules.lr
+    ] * len(state["optimizer"]["param_groups"])
+    assert all(type(group["lr"]) is float for group in state["optimizer"]["param_groups"])
+    second.load_state_dict(state)
+    for group in second.parts.optimizer.param_groups:
+        assert group["lr"] is second.parts.schedules._tensor
+
+
 def test_recording_moves_nothing(recorded):
     trial = Trial(SFW, load(SFW.data))
     before = {name: value.clone() for name, value in trial.parts.model.state_dict().items()}
@@ -217,5 +231,6 @@ def test_a_checkpoint_that_cannot_be_written_behind_is_told(tmp_path, monkeypatc
         raise OSError("no space left")
 
     monkeypatch.setattr("condgrad_lab.store.Journal.save", full)
-    with pytest.raises(OSError, match="no space left"):
-        trained(SFW, tmp_path)
+    for run in (SFW, dataclasses.replace(SFW, epochs=1)):
+        with pytest.raises(OSError, match="no space left"):
+            trained(run, tmp_path)

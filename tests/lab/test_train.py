@@ -244,6 +244,19 @@ def test_caller_keeps_threads_and_random_state(tmp_path):
     assert torch.get_num_threads() == threads
 
 
+@pytest.mark.parametrize("autocast", [None, "bfloat16"])
+def test_forward_passes_are_in_the_format_that_is_asked_for(autocast):
+    run = dataclasses.replace(RUNS["deep SFW"], autocast=autocast)
+    trial = Trial(run, load(run.data))
+    formats = []
+    trial.parts.model.register_forward_hook(lambda _, inputs, output: formats.append(output.dtype))
+    trial.train_epoch()
+    trial.measure()
+    assert set(formats) == {torch.bfloat16 if autocast else torch.float32}
+    assert len(formats) == 3 + 1 + 1  # the steps, the test split, the samples of the gap
+    assert {p.dtype for p in trial.parts.model.parameters()} == {torch.float32}
+
+
 def test_epoch_zero_is_the_start(tmp_path):
     start = trained(SFW, tmp_path).epochs[0]
     assert start["epoch"] == start["evaluations"] == 0
