@@ -255,8 +255,8 @@ MUTANTS = [
         MANY,
         (
             "every tensor of a stack draws alike",
-            "return keys(self._draws, like.device).view((-1,) + (1,) * (like.ndim - 1))",
-            "return keys(self._draws, like.device)[0]",
+            "return on(like.device, keys(self._draws)).view((-1,) + (1,) * (like.ndim - 1))",
+            "return on(like.device, keys(self._draws))[0]",
         ),
         (
             "entries of many sizes counted through",
