@@ -2,7 +2,7 @@
 
     PYTHONPATH=src python benchmarks/compiled.py                 the tables of docs/performance.md
     PYTHONPATH=src python benchmarks/compiled.py --which few     what the tests compile
-    PYTHONPATH=src python benchmarks/compiled.py --which pairs   any two settings together
+    PYTHONPATH=src python benchmarks/compiled.py --which triples any three settings together
     PYTHONPATH=src python benchmarks/compiled.py --which all     every variant: about an hour
 
 It needs Triton, whose wheel carries the compiler and the disassembler, and no device. Every time is

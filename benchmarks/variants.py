@@ -114,20 +114,16 @@ def few() -> Iterator[Choice]:
     yield Choice("L2", entries=BIG)
 
 
-def pairs() -> Iterator[Choice]:
-    """For each kind as many choices as it takes for any two settings to meet."""
+def meeting(number: int) -> Iterator[Choice]:
+    """For each kind as many choices as it takes for any so many settings to meet."""
     for kind in REGIONS:
         field = [choice for choice in every() if choice.kind == kind and choice.sensible()]
-        wanted = set(itertools.chain.from_iterable(map(_met, field)))
+        met = {choice: set(itertools.combinations(enumerate(choice), number)) for choice in field}
+        wanted = set(itertools.chain.from_iterable(met.values()))
         while wanted:
-            best = max(field, key=lambda choice: len(wanted & _met(choice)))
-            wanted -= _met(best)
+            best = max(field, key=lambda choice: len(wanted & met[choice]))
+            wanted -= met[best]
             yield best
-
-
-def _met(choice: Choice) -> set[Any]:
-    """The pairs of settings that meet in a choice."""
-    return set(itertools.combinations(enumerate(choice), 2))
 
 
 def every() -> Iterator[Choice]:
@@ -156,4 +152,11 @@ def device() -> Iterator[Choice]:
         yield Choice(kind, "diameter", averaged=False, entries=BIG, formats=FORMATS[1])
 
 
-WHICH = {"device": device, "few": few, "pairs": pairs, "usual": usual, "all": every}
+WHICH = {
+    "device": device,
+    "few": few,
+    "pairs": lambda: meeting(2),
+    "triples": lambda: meeting(3),
+    "usual": usual,
+    "all": every,
+}

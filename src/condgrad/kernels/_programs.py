@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ._launch import Launch
-from ._plan import RECALL_EVERY, SMALL, Share, Tables
+from ._plan import RECALL_EVERY, SMALL, Bucket, Share, Tables
 
 VALUE_DIGITS = ((23, 8), (11, 12), (0, 11))
 """Shift and width of the digits of |x|, 31 bits, from the top."""
@@ -91,12 +91,14 @@ class Programs:
         bucket, arguments = share.bucket, self._arguments(share)
         launches = []
         if bucket.measured:
-            launches.append(Launch(_measure.measure, share.chunks, arguments, num_warps=4))
+            settings = {"num_warps": 4, **room_of(bucket, "measure")}
+            launches.append(Launch(_measure.measure, share.chunks, arguments, **settings))
         if bucket.kind == "KSPARSE":
             launches += self._selecting(share, "average" if bucket.averaged else "gradient")
+        settings = {"num_warps": 4, **room_of(bucket, "update")}
         if bucket.rule and bucket.kind in ("KSPARSE", "LP"):
-            launches.append(Launch(_update.gap, share.chunks, arguments, num_warps=4))
-        launches.append(Launch(_update.update, share.chunks, arguments, num_warps=4))
+            launches.append(Launch(_update.gap, share.chunks, arguments, **settings))
+        launches.append(Launch(_update.update, share.chunks, arguments, **settings))
         return launches
 
     def _selecting(self, share: Share, source: str) -> Iterator[Launch]:
@@ -114,10 +116,24 @@ class Programs:
         narrow = {"BLOCK": NARROW, "LOOP": chunk // NARROW}
         for shift, width in VALUE_DIGITS:
             digit = {**arguments, **wide, "SHIFT": shift, "WIDTH": width}
-            yield Launch(_select.count_digits, share.chunks, digit, num_warps=4)
+            yield Launch(_select.count_digits, share.chunks, digit, num_warps=4, maxnreg=128)
         for shift, width in RANK_DIGITS if source != "theta" else ():
             digit = {**arguments, **narrow, "SHIFT": shift, "WIDTH": width}
-            yield Launch(_select.count_ties, share.chunks, digit, num_warps=4)
+            yield Launch(_select.count_ties, share.chunks, digit, num_warps=4, maxnreg=128)
+
+
+def room_of(bucket: Bucket, kernel: str) -> dict[str, int]:
+    """How many registers a thread may take.
+
+    The assembler, left alone, would sometimes rather spill a few for one more program. It is left
+    alone where it does not: on float32 tensors as they usually lie.
+    """
+    usual = bucket.flat and bucket.aligned and {bucket.g, bucket.m, bucket.x} == {torch.float32}
+    if usual:
+        return {}
+    if bucket.flat:
+        return {"maxnreg": 128}
+    return {"maxnreg": 255 if (bucket.kind, kernel) == ("KNORM", "measure") else 168}
 
 
 def type_of(dtype: torch.dtype) -> Any:

@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 
 import condgrad as cg
+from condgrad.kernels.gpu._noise import entry_of
 from condgrad.kernels.gpu._power import power
 from kernels.cases import REGIONS, Pair, gradients, off
 
@@ -14,6 +15,13 @@ from kernels.cases import REGIONS, Pair, gradients, off
 def raised(x, y, exponent, N: tl.constexpr):
     place = tl.arange(0, N)
     tl.store(y + place, power(tl.load(x + place), exponent))
+
+
+@triton.jit
+def numbered(table, entries, N: tl.constexpr):
+    offset = tl.arange(0, N)
+    start, mid, inner = tl.load(table), tl.load(table + 1), tl.load(table + 2)
+    tl.store(entries + offset, entry_of(start, offset, mid, inner, False))
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -75,3 +83,29 @@ def test_powers_are_right_over_the_whole_range():
             wanted = x**exponent
             rtol = 5e-11 * (1 + exponent)
             assert torch.allclose(y, wanted, rtol=rtol, atol=1e-290, equal_nan=True), exponent
+
+
+@pytest.mark.parametrize(
+    ("start", "mid", "inner"),
+    [
+        (0, 3, 20),
+        (4096, 64, 9),
+        (12345, 2, 2),
+        (7 * 2**31 + 5, 1 << 33, 3),
+        ((1 << 33) - 9, 1 << 33, 3),
+        ((1 << 33) * 3 - 9, 1 << 33, 3),
+        (5 * (1 << 34) - 100, 7, 1 << 34),
+        (7 * (1 << 34) - 100, 7, 1 << 34),
+        ((1 << 29) - 11, 1 << 29, 1 << 3),
+    ],
+)
+def test_entries_of_transposed_matrices_are_numbered_as_they_are_counted(start, mid, inner):
+    """Also of giants, which no test could hold: columns and matrices end within the chunk."""
+    entries = torch.empty(256, dtype=torch.int64)
+    numbered[(1,)](torch.tensor([start, mid, inner]), entries, 256)
+    places = range(start, start + 256)
+    wanted = [
+        place // (mid * inner) * mid * inner + place % mid * inner + place // mid % inner
+        for place in places
+    ]
+    assert entries.tolist() == wanted

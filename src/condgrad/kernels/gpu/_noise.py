@@ -15,27 +15,38 @@ def scramble(counter, key):
     return (word ^ (word >> 31)).to(tl.int64, bitcast=True)
 
 
+LONG = tl.constexpr(1 << 30)  # longer than any chunk
+
+
 @triton.jit
 def entry_of(start, offset, mid, inner, FLAT: tl.constexpr):
     """The logical number of the entry that lies `start + offset` entries into a tensor's memory.
 
     Every `mid` times `inner` neighbours are a transposed matrix: those of a channels_last image.
-    Divisions of 64 bits take several times as long as those of 32, and are left to giants.
+    Its columns lie one after another, and what was `start` is divided once; from there on numbers
+    are as small as the chunk, or made so, since divisions of 64 bits take several times as long.
     """
-    place = start + offset
     if FLAT:
-        return place
+        return start + offset
     block = mid * inner
-    if block < (1 << 30):
-        begun = (start % block).to(tl.int32)
-        within = ((begun + offset).to(tl.uint32) % block.to(tl.uint32)).to(tl.int32)
-        column = (within.to(tl.uint32) // mid.to(tl.uint32)).to(tl.int32)
-        moved = (within - column * mid.to(tl.int32)) * inner.to(tl.int32) + column - within
-        entry = place + moved
-    else:
-        far = place % block
-        entry = place - far + (far % mid) * inner + far // mid
-    return entry
+    begun = start % block
+    column = begun // mid
+    row = begun - column * mid
+    passed = wraps(row, offset, mid)  # the columns that lie between
+    turned = wraps(column, passed, inner)  # and matrices
+    rows = row + offset - passed * mid
+    columns = column + passed - turned * inner
+    return start - begun + turned * block + rows * inner + columns
+
+
+@triton.jit
+def wraps(begin, steps, size):
+    """How often so few steps from `begin` on, which is less than the size, lead past its end."""
+    short = tl.minimum(size, LONG)
+    left = tl.minimum(size - begin, short)
+    return (((short - left).to(tl.uint32) + steps.to(tl.uint32)) // short.to(tl.uint32)).to(
+        tl.int32
+    )
 
 
 @triton.jit
