@@ -34,9 +34,10 @@ def fw_gap(
     At least 0, and 0 exactly at first-order critical points. ∇L is what stands in `p.grad`; or,
     given `batches` of (closure, size), the mean of the closures' gradients weighted by size (a
     closure zeroes the gradients, runs forward and backward on its batch), with the gradients at
-    hand put back afterwards; buffers and random streams move on, as in any evaluation. Free
-    parameters, whose gap is infinite, and parameters without gradient are left out; if none has a
-    gradient, that is an error. `per_parameter=True` gives a dict by name.
+    hand put back afterwards; buffers and random streams move on, as in any evaluation. The vertex
+    is exact, whatever method a region steps by. Free parameters, whose gap is infinite, and
+    parameters without gradient are left out; if none has a gradient, that is an error.
+    `per_parameter=True` gives a dict by name.
     """
     groups = list(groups_of(optimizer))
     gradients = _present(groups) if batches is None else _mean_gradients(groups, batches)
