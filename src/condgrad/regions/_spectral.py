@@ -118,9 +118,10 @@ class SpectralBall(_MatrixBall):
     """Matrices whose singular values are at most the radius.
 
     Set: σ₁(V) ≤ τ. Vertex at X = UΣVᵀ: −τ UVᵀ over the nonzero singular values. Vertex by
-    `method="polynomial"`: −τ U f(Σ) Vᵀ with f just below 1, from products of matrices alone; at a
-    zero matrix a random reflection. Diameter: 2τ √min(rows, columns). Projection: the singular
-    values clipped. A kernel (out, in, h, w) counts as the matrix (out, in·h·w).
+    `method="polynomial"`: −τ U f(Σ/c) Vᵀ with f just below 1 but for least singular values, from
+    products of matrices alone; at a zero matrix a random reflection. Diameter: 2τ √min(rows,
+    columns). Projection: the singular values clipped. A kernel (out, in, h, w) counts as the matrix
+    (out, in·h·w).
     """
 
     method: Literal["svd", "polynomial"] = "svd"
