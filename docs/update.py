@@ -2,12 +2,15 @@
 
 A page marks the place: `<!-- made: gallery -->` and everything up to `<!-- end -->` is replaced by
 the gallery of all exported regions. `made: loop SFW` is an optimizer's listing, `made: names` the
-index of all public names. A test compares the pages with what this would write.
+index of all public names; `made: words`, `costs` and `measured` are tables of what ranks say to
+each other. A test compares the pages with what this would write.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from torch import Tensor
 import condgrad as cg
 
 FOLDER = Path(__file__).parent
+BENCHMARKS = FOLDER.parent / "benchmarks"
 MADE = re.compile(r"(<!-- made: (\w+) ?(\w*) -->\n).*?(<!-- end -->)", re.DOTALL)
 FIELD = re.compile(r"(?:^|(?<=[.;] ))(Set|Vertex[^:.]*|Diameter|Projection): ")
 
@@ -35,6 +39,16 @@ def updated(page: str) -> str:
     return MADE.sub(lambda found: f"{found[1]}{_made(found[2], found[3])}\n{found[4]}", page)
 
 
+def benchmark(name: str) -> Any:
+    """A script of the benchmarks, as a module."""
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def pages() -> list[Path]:
     """The pages that have made parts."""
     return [page for page in sorted(FOLDER.glob("*.md")) if MADE.search(page.read_text())]
@@ -47,7 +61,12 @@ def _made(what: str, name: str) -> str:
         return listing(getattr(cg, name))
     if what == "names":
         return names()
-    raise ValueError(f"a page asks for `made: {what}`: there are gallery, names, and loop NAME")
+    if what in ("words", "costs"):
+        return getattr(benchmark("costs"), f"{what}_table")()
+    if what == "measured":
+        kept = BENCHMARKS / "results" / "distributed.json"
+        return benchmark("distributed").table(json.loads(kept.read_text()))
+    raise ValueError(f"a page asks for `made: {what}`, which nothing makes")
 
 
 # ---- regions

@@ -8,6 +8,7 @@ import torch
 from torch.distributed.fsdp import fully_shard
 
 import condgrad as cg
+from distributed import documented
 from distributed.models import RULES, loss_of, net, values
 
 STEPS = 5
@@ -90,7 +91,7 @@ def fabric(ranks, strategy):
         warnings.simplefilter("ignore")
         runner = Fabric(accelerator="cpu", devices=ranks, strategy=strategy)
         runner.launch()
-        plain = net(torch.float32)
-        model = runner.setup_module(plain)
-        optimizer = runner.setup_optimizers(cg.SFW(cg.constrain(plain, RULES), lr=0.1))
+        page = documented.page()
+        page["RULES"] = RULES
+        model, optimizer = page["fabric"](runner, net(torch.float32))
         return _trained(model, optimizer, ranks, runner.backward, torch.float32)
