@@ -183,6 +183,7 @@ MUTANTS = [
             "matrices of a batch in the first one's ball",
             "vertex.reshape(block.shape) * job._region.radius",
             "vertex.reshape(block.shape) * jobs[0]._region.radius",
+            f"{PARITY} one'",
         ),
         (
             "rows draw alike",
