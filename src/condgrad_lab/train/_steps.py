@@ -37,6 +37,8 @@ class Steps:
         self._counting = "train" not in run.measure
         self._whole = self._model = _shared(parts.model, run, team)
         if speed.compile:
+            # One run after the other must not add up to the number of forms that torch keeps.
+            torch.compiler.reset()
             # Dropout is then drawn as it is without: what is compiled changes rounding alone.
             self._whole = torch.compile(self._model, options={"fallback_random": True})
             self.path += ("compiled",)
