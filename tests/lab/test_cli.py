@@ -2,6 +2,8 @@
 
 import shutil
 import sys
+import time
+import types
 
 import pytest
 import torch
@@ -122,8 +124,16 @@ def test_a_run_that_fails_is_told_and_fails_the_command(condgrad, monkeypatch):
     assert "failed mnist_mlp-32_SGD_s0_" in err
 
 
-def test_minutes_stop_the_run_and_it_goes_on(condgrad):
-    code, _, err = condgrad("run", "figure-long", "--minutes", "0.001", "--jobs", "1")
+def test_minutes_stop_the_run_and_it_goes_on(condgrad, monkeypatch):
+    began, asked = time.time(), []
+
+    def now():
+        """The beginning, until it has been asked for a few times: then an hour later."""
+        asked.append(began)
+        return began if len(asked) < 6 else began + 3600
+
+    monkeypatch.setattr(queue._work, "time", types.SimpleNamespace(time=now))
+    code, _, err = condgrad("run", "figure-long", "--minutes", "10", "--jobs", "1")
     assert code == 3
     assert "4 of 4 runs are unfinished; the same command goes on" in err
     _, out, _ = condgrad("run", "figure-long", "--dry-run")
