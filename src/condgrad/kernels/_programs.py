@@ -111,15 +111,16 @@ class Programs:
             whole = {**arguments, "BLOCK": SMALL}
             yield Launch(_select.select_small, share.chunks, whole, num_warps=16)
             return
+        settings = {"num_warps": 4, **room_of(bucket, "select")}
         chunk = share.block * share.loop
         wide = {"BLOCK": WIDE, "LOOP": chunk // WIDE}
         narrow = {"BLOCK": NARROW, "LOOP": chunk // NARROW}
         for shift, width in VALUE_DIGITS:
             digit = {**arguments, **wide, "SHIFT": shift, "WIDTH": width}
-            yield Launch(_select.count_digits, share.chunks, digit, num_warps=4, maxnreg=128)
+            yield Launch(_select.count_digits, share.chunks, digit, **settings)
         for shift, width in RANK_DIGITS if source != "theta" else ():
             digit = {**arguments, **narrow, "SHIFT": shift, "WIDTH": width}
-            yield Launch(_select.count_ties, share.chunks, digit, num_warps=4, maxnreg=128)
+            yield Launch(_select.count_ties, share.chunks, digit, **settings)
 
 
 def room_of(bucket: Bucket, kernel: str) -> dict[str, int]:
