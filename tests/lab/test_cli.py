@@ -226,6 +226,20 @@ def test_data_lists_gets_and_packs(condgrad, tmp_path, monkeypatch):
     assert "large" in err
 
 
+def test_packing_takes_the_files_that_are_named(condgrad, tmp_path, monkeypatch):
+    asked = []
+
+    def pack(*where, folder):
+        asked.append((*where, folder))
+        return [tmp_path / "index"]
+
+    monkeypatch.setattr(data, "pack", pack)
+    words = ["data", "pack", "mnist", "--max-size", "1MB", "--to", "there", "--from", "here"]
+    code, out, _ = condgrad(*words)
+    assert (code, out) == (0, f"{tmp_path / 'index'}\n")
+    assert asked == [("mnist", "there", "1MB", "here")]
+
+
 def test_run_gets_the_data_before_it_trains(condgrad, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(Tiny, "data", Data("fashion-mnist", train=50, test=20))
