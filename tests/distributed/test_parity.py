@@ -66,7 +66,7 @@ def test_so_are_those_found_without_looking_at_numbers(four, layout):
     agree(layouts.joined(four.ask(choices.run_elsewhere, layout)), expected())
 
 
-@pytest.mark.parametrize("layout", ["grid", "fsdp"])
+@pytest.mark.parametrize("layout", ["grid", "fsdp", "ddp"])
 @asked_of_optimizers([kind for kind in MEMBERS if kind is not cg.SFW])
 def test_every_optimizer_has_the_iterates_of_a_single_process(four, kind, layout):
     args = (kind, layouts.SOME)
